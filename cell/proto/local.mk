@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
+noinst_LIBRARIES += cell/proto/libproto.a
+cell_proto_libproto_a_SOURCES = %reldir%/abort.c %reldir%/abort.def %reldir%/abort.h %reldir%/fid.c \
+	%reldir%/fid.def %reldir%/fid.h

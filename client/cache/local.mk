@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: BSD-2-Clause
+noinst_LIBRARIES += client/cache/libcache.a
+client_cache_libcache_a_SOURCES = 

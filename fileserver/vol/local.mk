@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: BSD-2-Clause
+noinst_LIBRARIES += fileserver/vol/libvol.a
+fileserver_vol_libvol_a_SOURCES = 
