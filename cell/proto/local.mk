@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
 noinst_LIBRARIES += cell/proto/libproto.a
 cell_proto_libproto_a_SOURCES = %reldir%/abort.c %reldir%/abort.def %reldir%/abort.h %reldir%/fid.c \
-	%reldir%/fid.def %reldir%/fid.h
+	%reldir%/fid.def %reldir%/fid.h \
+	%reldir%/vol.c %reldir%/vol.def %reldir%/vol.h %reldir%/vol.rpc

@@ -45,7 +45,8 @@ struct rpc_iface {
 	uint16_t service;     /* Rx service id */
 	const struct rpc_proc *procs;
 	uint16_t count;
-	uint32_t args_max;    /* most bytes of encoded arguments or results (not bulk data) */
+	uint32_t args_max;    /* most bytes of encoded arguments that are taken (not bulk data) */
+	uint32_t results_max; /* most bytes of encoded results; 0: as args_max */
 	int32_t (*abort_of)(afs_err);   /* what this service says for an error */
 	afs_err (*err_of)(int32_t);     /* and what a client makes of a code */
 };
