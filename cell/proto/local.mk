@@ -2,4 +2,6 @@
 noinst_LIBRARIES += cell/proto/libproto.a
 cell_proto_libproto_a_SOURCES = %reldir%/abort.c %reldir%/abort.def %reldir%/abort.h %reldir%/fid.c \
 	%reldir%/fid.def %reldir%/fid.h \
+	%reldir%/cb.c %reldir%/cb.def %reldir%/cb.h %reldir%/cb.rpc \
+	%reldir%/fs.c %reldir%/fs.def %reldir%/fs.h %reldir%/fs.rpc \
 	%reldir%/vol.c %reldir%/vol.def %reldir%/vol.h %reldir%/vol.rpc
