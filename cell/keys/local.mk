@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: BSD-2-Clause
 noinst_LIBRARIES += cell/keys/libkeys.a
-cell_keys_libkeys_a_SOURCES = 
+cell_keys_libkeys_a_SOURCES = %reldir%/keys.h

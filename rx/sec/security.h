@@ -45,16 +45,29 @@ struct rx_sec_packet {
 	bool from_client;
 };
 
+/* One of several packets to seal. */
+struct rx_sec_body {
+	uint32_t seq;
+	uint8_t *body;   /* header bytes of room, then data, then trailer bytes of room */
+	size_t data_len;
+	size_t body_len; /* out */
+	uint16_t cksum;  /* out */
+};
+
 struct rx_sec;
 struct rx_sec_ops {
 	enum rx_sec_class sec_class;
 	/* server: write a CHALLENGE body (the same nonce each time) */
 	afs_err (*challenge)(struct rx_sec *, uint8_t *out, size_t cap, size_t *len);
-	/* server: judge a RESPONSE body.  On AFS_OK the caller is known and `ready` is set.
-	 * Errors: AFS_EPACKETSHORT ETICKETLEN EBADTICKET EUNKNOWNKEY EEXPIRED ENOAUTH ESEALED EOUTOFSEQ ELEVEL */
+	/* server: judge a RESPONSE body.  On AFS_OK the caller is known, `ready` is set, and the call
+	 * numbers of the response are in the conn id: for a channel without a waiting call they are
+	 * lower bounds; a waiting call keeps its own.  On an error nothing in the object changed and
+	 * another RESPONSE may be judged.  AFS_EPROTOCOL: ready already; the duplicate is to be ignored.
+	 * Errors for the peer: AFS_EPACKETSHORT ETICKETLEN EBADTICKET EUNKNOWNKEY EEXPIRED ENOAUTH
+	 * ESEALED EOUTOFSEQ ELEVEL ESECPROTO */
 	afs_err (*accept)(struct rx_sec *, struct rx_conn_id *, const uint8_t *body, size_t len,
 		wall_ns now, struct rx_caller *out);
-	/* client: answer a CHALLENGE body.  Errors kill the connection. */
+	/* client: answer a CHALLENGE body.  Errors kill the connection: AFS_EPACKETSHORT ELEVEL ESECPROTO. */
 	afs_err (*respond)(struct rx_sec *, const struct rx_conn_id *, const uint8_t *challenge,
 		size_t challenge_len, uint8_t *out, size_t cap, size_t *len);
 	/* both: called once when epoch and cid are known, before any seal or open */
@@ -64,7 +77,11 @@ struct rx_sec_ops {
 	 * header's checksum field. */
 	uint16_t (*seal)(const struct rx_sec *, const struct rx_sec_packet *, uint8_t *body,
 		size_t data_len, size_t *body_len);
-	/* The inverse, in place: data is body[*off, *off + *data_len).  AFS_ESEALED, AFS_EDATALEN. */
+	/* The same for n packets of one call at once, which costs less per packet than one by one.
+	 * `first` names the call; its seq is not looked at. */
+	void (*seal_many)(const struct rx_sec *, const struct rx_sec_packet *first, struct rx_sec_body *, size_t n);
+	/* The inverse, in place: data is body[*off, *off + *data_len).  The buffer must be the
+	 * caller's own.  AFS_ESEALED, AFS_EDATALEN; the body is then garbage. */
 	afs_err (*open)(const struct rx_sec *, const struct rx_sec_packet *, uint16_t cksum,
 		uint8_t *body, size_t body_len, size_t *off, size_t *data_len);
 	void (*free)(struct rx_sec *);
@@ -83,6 +100,7 @@ struct rx_sec_acceptor {
 	void *ctx;
 };
 
+/* rxnull: nothing is sealed or checked; never fails, and one object serves every connection. */
 struct rx_sec *rx_null_new(void);
 static inline void rx_sec_free(struct rx_sec *s)
 {
