@@ -1,1 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
+check_PROGRAMS += tests/unit/vol/test_dump
+TESTS += tests/unit/vol/test_dump
+tests_unit_vol_test_dump_SOURCES = %reldir%/test_dump.c
+tests_unit_vol_test_dump_LDADD = $(LIBS_TEST) fileserver/vol/libvol.a $(LIBS_PROTO)
