@@ -18,8 +18,9 @@ enum lock_rank {
 	RANK_VS_VOLUME,     /* fileserver/store: one volume */
 	RANK_VS_VNODE,      /* fileserver/store: one vnode */
 	RANK_DB,            /* cell/db: a connection */
+	RANK_RPC_PORT,      /* rx/rpc: the endpoint of a port */
 	RANK_RPC_CALL,      /* rx/rpc: a call's stream */
-	RANK_RPC_PORT,      /* rx/io: queue of work for an I/O thread */
+	RANK_RPC_QUEUE,     /* rx/rpc: work that waits for the endpoint */
 	RANK_WORKERS,       /* rx/io: queue of calls for workers */
 	RANK_POOL,          /* packet buffers */
 	RANK_LEAF,          /* counters, audit file, log */

@@ -57,6 +57,14 @@ void mtx_lock(struct mtx *m) NO_TSA
 	pthread_mutex_lock(&m->m);
 }
 
+bool mtx_trylock(struct mtx *m) NO_TSA
+{
+	if (pthread_mutex_trylock(&m->m) != 0)
+		return false;
+	rank_push(m);
+	return true;
+}
+
 void mtx_unlock(struct mtx *m) NO_TSA
 {
 	pthread_mutex_unlock(&m->m);

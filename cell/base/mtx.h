@@ -32,6 +32,7 @@ struct cond {
 void mtx_init(struct mtx *m, enum lock_rank rank);
 void mtx_fini(struct mtx *m);
 void mtx_lock(struct mtx *m) ACQUIRE(*m);
+bool mtx_trylock(struct mtx *m) TSA(try_acquire_capability(true, *m));
 void mtx_unlock(struct mtx *m) RELEASE(*m);
 
 void cond_init(struct cond *c); /* waits on the monotonic clock */

@@ -42,13 +42,18 @@ struct rpc_service {
 
 /* Refuse with a code of your own: return rpc_refuse(call, code); */
 afs_err rpc_refuse(struct rpc_call *call, int32_t code);
-/* What the layer above keeps with the caller's connection (see rx_conn_set_user). */
+/* What the layer above keeps with the caller's connection.  `gone(user)` runs when the connection
+ * is forgotten or another word takes its place: on the port's I/O thread, with no lock held. */
 void *rpc_call_conn_user(struct rpc_call *call);
 void rpc_call_set_conn_user(struct rpc_call *call, void *user, void (*gone)(void *user));
 /* Epoch and cid of the caller's connection: an identity for logs and for "same connection?". */
 uint64_t rpc_call_conn_key(const struct rpc_call *call);
 /* The port on which the call came: to call the caller back from it. */
 struct rpc_port *rpc_call_port(const struct rpc_call *call);
+
+/* True when the call was ended from outside (the peer gave up or died, the port closes): a long
+ * handler may stop. */
+bool rpc_call_is_over(struct rpc_call *call);
 
 /* --- streams: SPLIT handlers, and clients between rpc_begin and rpc_end -------------------- */
 

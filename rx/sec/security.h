@@ -85,6 +85,9 @@ struct rx_sec_ops {
 	afs_err (*open)(const struct rx_sec *, const struct rx_sec_packet *, uint16_t cksum,
 		uint8_t *body, size_t body_len, size_t *off, size_t *data_len);
 	void (*free)(struct rx_sec *);
+	/* client: another of the same token, not bound yet, while this one may be in use; for further
+	 * connections to the same peer.  NULL: memory is short. */
+	struct rx_sec *(*clone)(const struct rx_sec *);
 };
 struct rx_sec {
 	const struct rx_sec_ops *ops;
