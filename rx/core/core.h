@@ -4,7 +4,8 @@
  * come out.  No sockets, threads, clocks, files or randomness of its own.
  *
  * Everything here is called by one thread at a time per endpoint (in production its port's I/O
- * thread), and nothing waits.  The exceptions are the buffer functions, which any thread may use.
+ * thread), and nothing waits.  The exceptions are buffers, packets and rx_endpoint_stats, which any
+ * thread may use.
  *
  *   rx_endpoint   one UDP port; both client and server of any number of connections
  *   rx_peer       an address: RTT, datagram size, what it proved
@@ -39,25 +40,19 @@ struct rx_addr {
 	uint16_t port;
 };
 
-/* A counted buffer.  Any thread may ref and unref; the last unref gives it back to its pool. */
-struct rx_buf_pool;
-struct rx_buf {
-	atomic_uint refs;
-	uint32_t cap;
-	struct rx_buf_pool *pool;
-	struct rx_buf *next_free;
-	uint8_t data[];
+/* Abort codes of the transport itself (rx.md §13). */
+enum rx_code {
+	RX_CALL_DEAD = -1,
+	RX_INVALID_OPERATION = -2,
+	RX_CALL_TIMEOUT = -3,
+	RX_PROTOCOL_ERROR = -5,
+	RX_USER_ABORT = -6,
+	RX_RESTARTING = -100,
 };
-/* A bounded pool with a few size classes; thread safe.  get gives NULL when the bound is reached. */
-struct rx_buf_pool *rx_buf_pool_new(size_t max_bytes);
-void rx_buf_pool_free(struct rx_buf_pool *pool); /* all buffers must be back */
-struct rx_buf *rx_buf_get(struct rx_buf_pool *pool, uint32_t cap);
-struct rx_buf *rx_buf_ref(struct rx_buf *b);
-void rx_buf_unref(struct rx_buf *b);
 
-/* A DATA packet.  Received: buf->data[off, off + len) is the body as it came (still sealed).
- * To send: the body is built at off >= RX_HEADER, sealed, and the core writes the header into the
- * RX_HEADER bytes before it. */
+/* A DATA packet, kept inside the one buffer that it is a slice of.  Received: buf->data[off, off +
+ * len) is the body as it came (still sealed).  To send: the body is built at off >= RX_HEADER,
+ * sealed, and the core writes the header into the RX_HEADER bytes before it. */
 struct rx_packet {
 	struct rx_packet *next; /* of the list it is in */
 	struct rx_buf *buf;
@@ -65,14 +60,49 @@ struct rx_packet {
 	rx_seq seq;
 	uint16_t cksum;
 	bool last;
+	/* the core's own, while it waits in a send queue */
+	uint8_t state;
+	uint8_t sends;
+	rx_serial serial;
+	struct list xmit; /* in order of transmission */
+	mono_ns sent_at;
+	uint64_t delivered; /* packets of the call acknowledged when it was sent */
 };
-struct rx_packet *rx_packet_new(struct rx_buf *buf /* takes the reference */);
-void rx_packet_free(struct rx_packet *p); /* unrefs the buffer */
+
+/* A counted buffer.  Any thread may ref and unref; the last unref gives it back to its pool. */
+struct rx_buf_pool;
+struct rx_buf {
+	atomic_uint refs;
+	uint32_t cap;
+	struct rx_buf_pool *pool;
+	struct rx_buf *next_free;
+	struct rx_packet packet;
+	uint8_t data[];
+};
+/* A pool of three classes of buffers, bounded in bytes; thread safe.  get gives NULL when the
+ * bound is reached or `cap` is above RX_BUF_MAX; the buffer's cap is that of its class.  Buffers
+ * once allocated are kept and reused. */
+enum { RX_BUF_SMALL = 2048 - 160, RX_BUF_MID = 18 * 1024, RX_BUF_MAX = 68 * 1024 };
+struct rx_buf_pool *rx_buf_pool_new(size_t max_bytes);
+void rx_buf_pool_free(struct rx_buf_pool *pool); /* all buffers must be back */
+struct rx_buf *rx_buf_get(struct rx_buf_pool *pool, uint32_t cap);
+struct rx_buf *rx_buf_ref(struct rx_buf *b);
+void rx_buf_unref(struct rx_buf *b);
+struct rx_buf_pool_stats {
+	size_t max_bytes, allocated_bytes, used_bytes; /* used: handed out at this moment */
+	uint64_t gets, refused;
+};
+void rx_buf_pool_stats(const struct rx_buf_pool *pool, struct rx_buf_pool_stats *out);
+
+/* The packet of `buf`, cleared; takes the reference.  A buffer carries one packet.  Never NULL. */
+struct rx_packet *rx_packet_new(struct rx_buf *buf);
+void rx_packet_free(struct rx_packet *p); /* unrefs the buffer; any thread */
+void rx_packet_free_list(struct rx_packet *list);
 
 struct rx_datagram {
 	struct rx_addr peer;
 	uint32_t local_ip;  /* address it came to, or is to leave from; 0: any */
-	struct rx_buf *buf; /* in: the core refs it when it keeps a part.  out: see next_datagram */
+	struct rx_buf *buf; /* in: the core refs it when it keeps it.  out: see next_datagram */
 	uint32_t off, len;
 	bool probe; /* out: must not be fragmented (path-MTU probe) */
 };
@@ -85,8 +115,10 @@ struct rx_endpoint_config {
 	void *wall_ctx;
 	bool loopback_big; /* both ends on this machine: large datagrams at once */
 	uint32_t max_datagram;      /* largest sent and announced, header included; 0: default */
-	uint32_t window;            /* receive window in packets; 0: default */
+	uint32_t window;            /* receive window in packets, at most RX_WINDOW_MAX; 0: default */
+	uint32_t window_bytes;      /* and in bytes, per call; 0: default */
 	uint32_t conns_max, calls_per_peer_max; /* 0: defaults */
+	int64_t dead_ns, idle_ns;   /* of server connections; 0: 12 s, 60 s */
 	const char *version;        /* answer to VERSION requests */
 	void (*trace)(void *ctx, mono_ns now, bool out, struct rx_addr peer, const uint8_t *dgram, size_t len);
 	void *trace_ctx;
@@ -100,7 +132,10 @@ struct rx_conn;
 struct rx_call;
 
 struct rx_endpoint *rx_endpoint_new(const struct rx_endpoint_config *config, mono_ns now);
-void rx_endpoint_free(struct rx_endpoint *ep);
+void rx_endpoint_free(struct rx_endpoint *ep); /* conns and calls die with it */
+/* Going down: every call ends with RX_RESTARTING (RX_EV_CALL_ENDED, AFS_ERESTARTING), new ones are
+ * refused with it.  Keep sending datagrams for a moment. */
+void rx_endpoint_close(struct rx_endpoint *ep, mono_ns now);
 
 void rx_endpoint_receive(struct rx_endpoint *ep, mono_ns now, const struct rx_datagram *in);
 /* A local ICMP error about `peer` (unreachable), or a refused send; `too_big` lowers its size. */
@@ -114,14 +149,16 @@ bool rx_endpoint_next_datagram(struct rx_endpoint *ep, mono_ns now, struct rx_da
 
 enum rx_event_kind {
 	RX_EV_CALL_NEW,   /* server: a call with in-order data, its connection's caller known */
-	RX_EV_READABLE,   /* in-order packets wait in rx_call_receive() */
-	RX_EV_WRITABLE,   /* rx_call_room() became positive */
-	RX_EV_CALL_SENT,  /* server: the whole reply is acknowledged */
-	RX_EV_CALL_ENDED, /* the call is over before its time: err and, for AFS_EABORTED, code */
+	RX_EV_READABLE,   /* in-order packets wait in rx_call_receive() (edge: came since it was called) */
+	RX_EV_WRITABLE,   /* a send queue that was full has room for a good batch again */
+	RX_EV_CALL_SENT,  /* server: the whole reply is acknowledged; the core has let the call go */
+	RX_EV_CALL_ENDED, /* the call is over before its time: AFS_EABORTED and the peer's code;
+	                     AFS_EDEAD, AFS_ETIMEDOUT, AFS_EPROTOCOL, AFS_ERESTARTING or an error of the
+	                     security class with the code that was sent.  Nothing more will come. */
 };
 struct rx_event {
 	enum rx_event_kind kind;
-	struct rx_call *call; /* borrowed; ref it to keep it */
+	struct rx_call *call; /* borrowed until the next event is asked for; ref it to keep it */
 	afs_err err;
 	int32_t code; /* the peer's abort code, when err says that there was one */
 };
@@ -134,10 +171,17 @@ struct rx_conn_config {
 	struct rx_sec *sec; /* taken, also on failure */
 	int64_t dead_ns, idle_ns, hard_ns; /* 0: defaults of rx.md §5 (idle and hard: off) */
 };
+/* NULL: out of memory or of connections (conns_max). */
 struct rx_conn *rx_conn_new(struct rx_endpoint *ep, mono_ns now, const struct rx_conn_config *config);
 struct rx_conn *rx_conn_ref(struct rx_conn *c);
 void rx_conn_unref(struct rx_conn *c);
-afs_err rx_conn_error(const struct rx_conn *c, int32_t *code); /* AFS_OK while usable */
+afs_err rx_conn_error(const struct rx_conn *c, int32_t *code); /* AFS_OK while usable; code may be NULL */
+/* A packet did not verify, or another reason to distrust the whole connection: ends its calls with
+ * `err`, sends a connection ABORT with `code`, and answers everything later with it. */
+void rx_conn_abort(struct rx_conn *c, mono_ns now, afs_err err, int32_t code);
+int64_t rx_conn_rtt_ns(const struct rx_conn *c); /* smoothed; 0: not measured yet */
+/* The peer has answered something that only it could have seen. */
+bool rx_conn_proven(const struct rx_conn *c);
 struct rx_addr rx_conn_peer(const struct rx_conn *c);
 const struct rx_sec *rx_conn_sec(const struct rx_conn *c);
 const struct rx_caller *rx_conn_caller(const struct rx_conn *c);
@@ -146,8 +190,12 @@ struct rx_conn_id rx_conn_id(const struct rx_conn *c);
 void rx_conn_set_user(struct rx_conn *c, void *user, void (*gone)(void *user));
 void *rx_conn_user(const struct rx_conn *c);
 
-/* Calls. */
-struct rx_call *rx_call_new(struct rx_conn *c, mono_ns now); /* client; NULL: no channel is free */
+/* Calls.  A client owns one reference to what rx_call_new gives.  A server call is the core's until
+ * the layer above takes a reference at RX_EV_CALL_NEW; when the last one goes before LAST was queued
+ * or the call aborted, the core aborts it with RX_USER_ABORT.  While a server call is ended but still
+ * referenced, newer calls on its channel are told BUSY. */
+struct rx_call *rx_call_new(struct rx_conn *c, mono_ns now); /* client; NULL: no channel is free, or
+                                                                 the connection has failed */
 struct rx_call *rx_call_ref(struct rx_call *call);
 void rx_call_unref(struct rx_call *call);
 struct rx_conn *rx_call_conn(const struct rx_call *call);
@@ -158,23 +206,26 @@ uint32_t rx_call_body_max(const struct rx_call *call); /* body bytes per packet 
 void rx_call_set_user(struct rx_call *call, void *user);
 void *rx_call_user(const struct rx_call *call);
 
+/* Functions of a call that has ended are harmless: they give nothing and free what they are given. */
 /* In-order packets that came, as a list that the caller owns; NULL: none. */
 struct rx_packet *rx_call_receive(struct rx_call *call, mono_ns now);
 /* The application has consumed `packets` of those: the window opens (hard acknowledgement). */
 void rx_call_consumed(struct rx_call *call, mono_ns now, uint32_t packets);
 bool rx_call_received_all(const struct rx_call *call); /* LAST was given out by rx_call_receive */
 /* Packets that the send queue still takes.  Sequence numbers are the writer's: 1, 2, ... */
-uint32_t rx_call_room(const struct rx_call *call);
+uint32_t rx_call_room(const struct rx_call *call); /* 0 as well when the call is over */
 void rx_call_send(struct rx_call *call, mono_ns now, struct rx_packet *list /* taken */);
 /* End with a code (server: the reply is an ABORT; client: tell the server to stop). */
 void rx_call_abort(struct rx_call *call, mono_ns now, int32_t code);
-/* The application is done with a call that ended well: a client acknowledges what it read. */
+/* The application is done with a call that ended well: a client acknowledges what it read, and the
+ * channel is free again.  Before the whole reply was read it is rx_call_abort(RX_USER_ABORT). */
 void rx_call_done(struct rx_call *call, mono_ns now);
 
-/* Counters of rx_statistics and what DEBUG answers show; a snapshot. */
+/* Counters of rx_statistics and what DEBUG answers show; a snapshot, from any thread. */
 struct rx_stats {
 #define RX_STAT(name, text) uint64_t name;
 #include "rx/core/stats.def"
 #undef RX_STAT
 };
+/* Any thread. */
 void rx_endpoint_stats(const struct rx_endpoint *ep, struct rx_stats *out);
