@@ -1,3 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 noinst_LIBRARIES += rx/sec/librxsec.a
-rx_sec_librxsec_a_SOURCES = %reldir%/security.h %reldir%/rxkad.h
+rx_sec_librxsec_a_SOURCES = \
+	%reldir%/code.c %reldir%/fcrypt.c %reldir%/fcrypt.def %reldir%/fcrypt.h %reldir%/kdf.c \
+	%reldir%/null.c %reldir%/rxkad.c %reldir%/rxkad.h %reldir%/rxkad_conn.h %reldir%/rxkad_packet.c \
+	%reldir%/security.h
+rx_sec_librxsec_a_CFLAGS = $(AM_CFLAGS) -Wconversion
