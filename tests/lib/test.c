@@ -5,6 +5,7 @@
 
 #include <ftw.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,6 +46,35 @@ size_t test_unhex(const char *hex, void *out, size_t cap)
 		}
 	}
 	assert_int_equal(hi, -1);
+	return n;
+}
+
+size_t test_vector(const char *file, const char *name, void *out, size_t cap)
+{
+	const char *top = getenv("top_srcdir");
+	CLEANUP(str) char *path = mem_printf("%s/tests/vectors/%s", top ? top : ".", file);
+	assert_non_null(path);
+	FILE *f = fopen(path, "r");
+	if (!f)
+		fail_msg("%s: cannot be opened", path);
+	char line[1024];
+	size_t n = 0, name_len = strlen(name);
+	bool found = false, in = false;
+	while (fgets(line, sizeof(line), f)) {
+		const char *hex = line;
+		if (line[0] == '#')
+			continue;
+		if (line[0] != ' ' && line[0] != '\t') {
+			in = strncmp(line, name, name_len) == 0 && strncmp(line + name_len, " =", 2) == 0;
+			found |= in;
+			hex = in ? line + name_len + 2 : "";
+		}
+		if (in)
+			n += test_unhex(hex, (uint8_t *)out + n, cap - n);
+	}
+	fclose(f);
+	if (!found)
+		fail_msg("%s: no vector %s", path, name);
 	return n;
 }
 

@@ -17,6 +17,9 @@ void test_assert_err(afs_err got, afs_err want, const char *expr, const char *fi
 
 /* Bytes from hex text; blanks are skipped.  Gives their number. */
 size_t test_unhex(const char *hex, void *out, size_t cap);
+/* The bytes of `name` in tests/vectors/<file>: lines "name = hex", going on over indented lines, and
+ * comments after #.  Fails the test when there is no such name. */
+size_t test_vector(const char *file, const char *name, void *out, size_t cap);
 /* Compares with a readable message. */
 #define assert_hex(p, n, hex) test_assert_hex((p), (n), (hex), __FILE__, __LINE__)
 void test_assert_hex(const void *p, size_t n, const char *hex, const char *file, int line);
