@@ -4,16 +4,11 @@
  * afscell there is afs_err; these run where a call leaves or enters the process. */
 #pragma once
 #include "cell/base/err.h"
+#include "rx/core/core.h" /* enum rx_code: the transport's own */
 
 #include <stdint.h>
 
 enum {
-	RX_CALL_DEAD = -1,
-	RX_INVALID_OPERATION = -2,
-	RX_CALL_TIMEOUT = -3,
-	RX_PROTOCOL_ERROR = -5,
-	RX_USER_ABORT = -6,
-	RX_RESTARTING = -100,
 	RXGEN_SS_MARSHAL = -452,
 	RXGEN_SS_UNMARSHAL = -453,
 	RXGEN_DECODE = -454,

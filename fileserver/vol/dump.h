@@ -2,14 +2,11 @@
  *
  * The volume dump stream, read and written piece by piece; knows no store and no network.
  *
- * A reader pulls bytes from a source and gives one item at a time:
- *
- *   HEADER  VOLUME  ( VNODE_BEGIN [ VNODE_DATA ] VNODE_END )*  END
- *
- * Attributes may stand in any order, so a vnode's are known at VNODE_END only; at VNODE_DATA the
- * caller takes exactly `data_len` bytes with dump_data() before it asks for the next item.  All that
- * is read is judged here: sizes, types, parity of vnode numbers, ACL blocks, the end mark, and that
- * nothing follows it.  AFS_EBADDUMP: not a whole and valid dump; dump_reader.why says what and
+ * A reader pulls bytes from a source and gives one item at a time: HEADER VOLUME VNODE* END.  After
+ * a VNODE that has data the caller takes `data_len` bytes with dump_data(); what he leaves is
+ * skipped.  Attributes may stand in any order, but before the content, as all known writers have
+ * it.  All that is read is judged here: sizes, types, parity of vnode numbers, ACL blocks, the end
+ * mark, and that nothing follows it.  AFS_EBADDUMP: not a whole and valid dump; dump_reader.why says what and
  * `at` where.
  *
  * Source: dump-format.md. */
@@ -54,9 +51,7 @@ struct dump_vnode {
 enum dump_item {
 	DUMP_HEADER,
 	DUMP_VOLUME,
-	DUMP_VNODE_BEGIN,
-	DUMP_VNODE_DATA,
-	DUMP_VNODE_END,
+	DUMP_VNODE,
 	DUMP_END,
 };
 
@@ -69,14 +64,14 @@ struct dump_reader {
 	struct dump_vnode vnode;
 	/* private */
 	int next_section; /* tag already read, or -1 */
-	enum { DUMP_AT_START, DUMP_AT_VOLUME, DUMP_AT_SECTION, DUMP_IN_VNODE, DUMP_IN_DATA, DUMP_DONE } state;
+	enum { DUMP_AT_START, DUMP_AT_VOLUME, DUMP_AT_SECTION, DUMP_IN_DATA, DUMP_DONE } state;
 	uint64_t data_left;
 	bool critical;
 };
 
 void dump_reader_init(struct dump_reader *r, struct dump_source source);
 afs_err dump_next(struct dump_reader *r, enum dump_item *item);
-/* Up to n bytes of the data that the last DUMP_VNODE_DATA announced; *got is 0 at its end. */
+/* Up to n bytes of the last vnode's data; *got is 0 at its end. */
 afs_err dump_data(struct dump_reader *r, void *p, size_t n, size_t *got);
 
 /* An ACL block and its entries.  At most 20; negatives come in ascending order of id as FetchACL

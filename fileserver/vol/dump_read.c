@@ -218,13 +218,17 @@ static afs_err read_volume(struct dump_reader *r)
 	}
 }
 
-/* Attributes until data or the next section; *data tells which. */
-static afs_err read_attributes(struct dump_reader *r, bool *data)
+/* Attributes of one vnode, until its data or the next section. */
+static afs_err read_vnode(struct dump_reader *r)
 {
 	struct dump_vnode *v = &r->vnode;
 	uint8_t tag;
 	bool more;
-	*data = false;
+	*v = (struct dump_vnode){.keep = true};
+	TRY(take_u32(r, &v->vnode));
+	TRY(take_u32(r, &v->unique));
+	if (!v->vnode || !v->unique)
+		return bad(r, "a vnode has number 0");
 	for (;;) {
 		TRY(next_attribute(r, &tag, &more));
 		if (!more)
@@ -257,18 +261,41 @@ static afs_err read_attributes(struct dump_reader *r, bool *data)
 			TRY(take_u32(r, &lo));
 			if (hi > INT32_MAX)
 				return bad(r, "a file is impossibly long");
-			if (v->has_data) { /* a second one is read and ignored */
-				TRY(skip(r, (uint64_t)hi << 32 | lo));
-				break;
-			}
 			v->has_data = true;
 			v->data_len = r->data_left = (uint64_t)hi << 32 | lo;
 			r->critical = false;
-			*data = true;
+			r->next_section = NO_TAG;
 			return AFS_OK;
 		default: TRY(skip_unknown(r, tag)); continue;
 		}
 		r->critical = false;
+	}
+}
+
+/* What stands between a vnode's content and the next section: a second content, which is ignored,
+ * and tags that nobody knows. */
+static afs_err read_after_data(struct dump_reader *r)
+{
+	uint8_t tag;
+	bool more;
+	TRY(skip(r, r->data_left)); /* what the caller did not want */
+	r->data_left = 0;
+	for (;;) {
+		TRY(next_attribute(r, &tag, &more));
+		if (!more)
+			return AFS_OK;
+		if (tag == 'f' || tag == 'h') {
+			uint32_t hi = 0, lo;
+			if (tag == 'h')
+				TRY(take_u32(r, &hi));
+			TRY(take_u32(r, &lo));
+			TRY(skip(r, (uint64_t)hi << 32 | lo));
+			r->critical = false;
+		} else if (memchr("tlbvmaogpsA", tag, 11)) {
+			return bad(r, "an attribute follows a vnode's content");
+		} else {
+			TRY(skip_unknown(r, tag));
+		}
 	}
 }
 
@@ -305,7 +332,6 @@ static afs_err end_of_dump(struct dump_reader *r)
 
 afs_err dump_next(struct dump_reader *r, enum dump_item *item)
 {
-	bool data;
 	switch (r->state) {
 	case DUMP_AT_START:
 		TRY(read_header(r));
@@ -319,6 +345,10 @@ afs_err dump_next(struct dump_reader *r, enum dump_item *item)
 		r->state = DUMP_AT_SECTION;
 		*item = DUMP_VOLUME;
 		return AFS_OK;
+	case DUMP_IN_DATA:
+		TRY(read_after_data(r));
+		r->state = DUMP_AT_SECTION;
+		[[fallthrough]];
 	case DUMP_AT_SECTION:
 		if (r->next_section == SECTION_END) {
 			TRY(end_of_dump(r));
@@ -328,28 +358,11 @@ afs_err dump_next(struct dump_reader *r, enum dump_item *item)
 		}
 		if (r->next_section != SECTION_VNODE)
 			return bad(r, "a section is unknown");
-		r->vnode = (struct dump_vnode){.keep = true};
-		TRY(take_u32(r, &r->vnode.vnode));
-		TRY(take_u32(r, &r->vnode.unique));
-		if (!r->vnode.vnode || !r->vnode.unique)
-			return bad(r, "a vnode has number 0");
-		r->state = DUMP_IN_VNODE;
-		*item = DUMP_VNODE_BEGIN;
-		return AFS_OK;
-	case DUMP_IN_DATA:
-		TRY(skip(r, r->data_left)); /* what the caller did not want */
-		r->data_left = 0;
-		[[fallthrough]];
-	case DUMP_IN_VNODE:
-		TRY(read_attributes(r, &data));
-		if (data) {
-			r->state = DUMP_IN_DATA;
-			*item = DUMP_VNODE_DATA;
-			return AFS_OK;
-		}
+		TRY(read_vnode(r));
 		TRY(judge_vnode(r));
-		r->state = DUMP_AT_SECTION;
-		*item = DUMP_VNODE_END;
+		if (r->vnode.has_data)
+			r->state = DUMP_IN_DATA;
+		*item = DUMP_VNODE;
 		return AFS_OK;
 	case DUMP_DONE:
 		break;

@@ -65,9 +65,9 @@ static afs_err walk(const uint8_t *p, size_t n, unsigned *vnodes)
 		TRY(dump_next(&r, &item));
 		if (item == DUMP_END)
 			return AFS_OK;
-		if (item == DUMP_VNODE_END)
+		if (item == DUMP_VNODE)
 			++*vnodes;
-		if (item == DUMP_VNODE_DATA && r.vnode.vnode == 2) {
+		if (item == DUMP_VNODE && r.vnode.vnode == 2) {
 			TRY(dump_data(&r, data, sizeof(data), &got));
 			assert_int_equal(got, 11);
 			assert_memory_equal(data, "hello dump\n", 11);
@@ -132,6 +132,7 @@ static void hostile_vnodes_are_refused(void **state)
 		{"directory under an even number", "03 00000002 00000001 74 02"},
 		{"file under an odd number", "03 00000003 00000001 74 01"},
 		{"directory without access list", "03 00000003 00000001 74 02 66 00000000"},
+		{"attribute after content", "03 00000002 00000001 74 01 66 00000000 6c 0001"},
 		{"unknown critical tag", "03 00000002 00000001 7e 78 00000000 74 01"},
 		{"tag above 0x7f", "03 00000002 00000001 80"},
 		{"unknown section", "05"},
@@ -155,7 +156,7 @@ static void unknown_tags_are_skipped_by_the_rules_of_their_range(void **state)
 	(void)state;
 	uint8_t out[8192], extra[64];
 	sample(out, sizeof(out));
-	size_t m = test_unhex("03 00000006 00000001 78 00000001 50 03 aabbcc 51 82 0002 ddee 7b 7e 66 00000000 74 01",
+	size_t m = test_unhex("03 00000006 00000001 78 00000001 50 03 aabbcc 51 82 0002 ddee 7b 74 01 7e 66 00000000 66 00000002 aabb 78 00000000",
 		extra, sizeof(extra));
 	memcpy(out + 0xc7, extra, m);
 	size_t n = 0xc7 + m;

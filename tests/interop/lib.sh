@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What the interoperability scripts share: TAP, namespaces, a cell of their own.  Source it first.
+#
+#   plan N                       how many checks follow
+#   check "sentence" CMD...      ok when CMD succeeds; its output is shown when it does not
+#   ns_make NAME [IP]            a network namespace with lo (and IP/24 on a bridge br0)
+#   cell_make NAME DIR [YAML]    write a configuration for cell NAME with all state in DIR
+#   cell_up DIR / cell_down DIR  in the current namespace
+#
+# Each script runs itself again inside a network and a mount namespace of its own (enter), so it has
+# every port and mount point for itself, and all is gone when it ends.
+
+top=${top_srcdir:-$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../..")}
+afscell=${AFSCELL:-${top_builddir:-$top/build}/afscell}
+here=$top/tests/interop
+
+# enter: come back inside private namespaces (network, mounts, processes).
+enter() {
+	[ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 0; }
+	[ -c /dev/fuse ] || { echo "1..0 # SKIP needs /dev/fuse"; exit 0; }
+	[ -z "${INTEROP_INSIDE-}" ] || { inside; return; }
+	local p
+	for p; do
+		type -P "$p" >/dev/null || { echo "1..0 # SKIP needs the program $p"; exit 0; }
+	done
+	INTEROP_INSIDE=1 exec unshare --net --mount --pid --fork --kill-child --mount-proc --propagation private "$0"
+}
+
+inside() {
+	ip link set lo up
+	work=$(mktemp -d /var/tmp/afscell-interop.XXXXXX)
+	mount -t tmpfs -o size=4g,mode=755 tmpfs "$work"
+	trap leave EXIT
+}
+
+leave() {
+	local status=$?
+	cd /
+	[ -z "${cell_dir-}" ] || "$afscell" down --config "$cell_dir/afscell.yaml" >/dev/null 2>&1
+	umount -l "$work" 2>/dev/null
+	rmdir "$work" 2>/dev/null
+	exit $status
+}
+
+tap_n=0 tap_bad=0
+plan() { echo "1..$1"; }
+note() { sed 's/^/# /'; }
+result() { # result STATUS SENTENCE [OUTPUT-FILE]
+	tap_n=$((tap_n + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $tap_n - $2"
+	else
+		tap_bad=$((tap_bad + 1))
+		echo "not ok $tap_n - $2"
+		[ -z "${3-}" ] || tail -n 30 "$3" | note
+	fi
+}
+check() {
+	local what=$1 out=$work/check.out status; shift
+	"$@" >"$out" 2>&1; status=$?
+	result $status "$what" "$out"
+	return $status
+}
+refused() { ! "$@"; }
+bail() { echo "Bail out! $*"; exit 1; }
+
+cell_make() { # cell_make NAME DIR [YAML-TO-APPEND]
+	mkdir -p "$2"
+	"$afscell" init --cell "$1" --state "$2/state" --mount "$2/afs" --output "$2/afscell.yaml" >/dev/null || bail "init failed"
+	[ -z "${3-}" ] || printf '%s\n' "$3" >>"$2/afscell.yaml"
+	mkdir -p "$2/afs"
+}
+cell_up() {
+	cell_dir=$1
+	export AFSCELL_CONFIG=$1/afscell.yaml
+	"$afscell" up --config "$1/afscell.yaml" >"$1/up.out" 2>&1 || { note <"$1/up.out"; bail "the cell did not come up"; }
+	eval "$("$afscell" env --config "$1/afscell.yaml")"
+}
+
+# stock_tools DIR: make stock OpenAFS tools in this mount namespace see the cell of DIR.
+stock_tools() {
+	"$afscell" env --config "$1/afscell.yaml" --openafs "$1/openafs" >/dev/null || bail "env --openafs failed"
+	mkdir -p /etc/openafs
+	mount --bind "$1/openafs" /etc/openafs || bail "cannot bind /etc/openafs"
+}
