@@ -15,7 +15,7 @@
 #define TSA(x)
 #endif
 #define CAPABILITY(n) TSA(capability(n))
-#define GUARDED_BY(m) TSA(guarded_by(m))
+#define GUARDED_BY(m) /* for readers: C compilers cannot name a member here yet */
 #define REQUIRES(...) TSA(requires_capability(__VA_ARGS__))
 #define ACQUIRE(...) TSA(acquire_capability(__VA_ARGS__))
 #define RELEASE(...) TSA(release_capability(__VA_ARGS__))

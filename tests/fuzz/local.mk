@@ -1,1 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
+# Fuzz targets: fuzz_NAME.c with LLVMFuzzerTestOneInput and a corpus in corpus/NAME/.  An ordinary
+# build links each with replay.c and runs it in `make check`; configure --enable-fuzz (clang) makes
+# libFuzzer programs of them: tests/fuzz/fuzz_NAME tests/fuzz/corpus/NAME
+if FUZZ
+fuzz_main =
+fuzz_flags = -fsanitize=fuzzer
+else
+fuzz_main = tests/fuzz/replay.c
+fuzz_flags =
+endif
+
+FUZZERS = tests/fuzz/fuzz_dump
+check_PROGRAMS += $(FUZZERS)
+TESTS += $(FUZZERS)
+
+tests_fuzz_fuzz_dump_SOURCES = %reldir%/fuzz_dump.c $(fuzz_main)
+tests_fuzz_fuzz_dump_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_dump_LDADD = fileserver/vol/libvol.a $(LIBS_PROTO)
