@@ -58,11 +58,11 @@ struct conf_group {
 	char *owner; /* "": system:administrators */
 	struct conf_names members;
 };
-/* An entry of an access list: rights as a mask of enum afs_rights (cell/proto/fid.h). */
+/* An entry of an access list: rights as letters of rlidwka, or read, write, all, none. */
 struct conf_ace {
 	struct conf_pos pos;
 	char *name;
-	uint32_t rights;
+	char *rights;
 };
 struct conf_acl {
 	struct conf_ace *v;
@@ -164,6 +164,3 @@ void conf_write_sample(struct buf *out, const struct conf_sample *with);
 /* Every key with kind, range, default and sentence: text for a terminal, and a manual page. */
 void conf_write_keys(struct buf *out);
 void conf_write_man(struct buf *out, const char *version);
-
-/* Rights in words ("read", "rl", "all", "none") as a mask; false when they are none. */
-bool conf_rights(const char *text, uint32_t *rights);
