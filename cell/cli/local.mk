@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: BSD-2-Clause
 noinst_LIBRARIES += cell/cli/libcli.a
-cell_cli_libcli_a_SOURCES = 
+cell_cli_libcli_a_SOURCES = %reldir%/cli.c %reldir%/cli.h %reldir%/commands.def %reldir%/help.c \
+	%reldir%/parse.c %reldir%/parse.h %reldir%/table.c

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The rows of commands.def as arrays. */
+#include "cell/cli/cli.h"
+
+#include "cell/base/mem.h"
+
+#define SUITE(name, help)
+#define COMMAND(suite, name, aliases, run, help, examples, ...) int run(struct cli *c);
+#include "cell/cli/commands.def"
+#undef SUITE
+#undef COMMAND
+
+#define FLAG(name, letter, help) {name, letter, CLI_FLAG, false, NULL, help},
+#define OPTION(name, letter, what, help) {name, letter, CLI_OPTION, false, what, help},
+#define ONE(name, what, help) {name, 0, CLI_ONE, false, what, help},
+#define NEED(name, what, help) {name, 0, CLI_ONE, true, what, help},
+#define LIST(name, what, help) {name, 0, CLI_LIST, false, what, help},
+#define NEEDLIST(name, what, help) {name, 0, CLI_LIST, true, what, help},
+
+#define SUITE(name, help)
+#define COMMAND(suite, name, aliases, run, help, examples, ...)                                    \
+	{suite, name, aliases, run, help, examples, (const struct cli_arg[]){__VA_ARGS__{}}},
+const struct cli_command cli_commands[] = {
+#include "cell/cli/commands.def"
+};
+const size_t cli_command_count = ARRAY_SIZE(cli_commands);
+#undef SUITE
+#undef COMMAND
+
+#define SUITE(name, help) {name, help},
+#define COMMAND(suite, name, aliases, run, help, examples, ...)
+const struct cli_suite cli_suites[] = {
+#include "cell/cli/commands.def"
+};
+const size_t cli_suite_count = ARRAY_SIZE(cli_suites);
