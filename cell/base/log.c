@@ -25,7 +25,7 @@ enum log_level log_level_now(void)
 	return (enum log_level)atomic_load_explicit(&threshold, memory_order_relaxed);
 }
 
-static void write_line(enum log_level level, const char *tail, const char *fmt, va_list ap)
+[[gnu::format(printf, 3, 0)]] static void write_line(enum log_level level, const char *tail, const char *fmt, va_list ap)
 {
 	static const char *const names[] = {"error", "warn", "info", "debug"};
 	char line[2048];
