@@ -4,8 +4,8 @@
 #   plan N                       how many checks follow
 #   check "sentence" CMD...      ok when CMD succeeds; its output is shown when it does not
 #   ns_make NAME [IP]            a network namespace with lo (and IP/24 on a bridge br0)
-#   cell_make NAME DIR [YAML]    write a configuration for cell NAME with all state in DIR
-#   cell_up DIR / cell_down DIR  in the current namespace
+#   cell_make, cell_up, login    a cell of our own with all state in one directory
+#   stock_tools                  what makes stock OpenAFS tools see it
 #
 # Each script runs itself again inside a network and a mount namespace of its own (enter), so it has
 # every port and mount point for itself, and all is gone when it ends.
@@ -64,11 +64,26 @@ check() {
 refused() { ! "$@"; }
 bail() { echo "Bail out! $*"; exit 1; }
 
-cell_make() { # cell_make NAME DIR [YAML-TO-APPEND]
-	mkdir -p "$2"
-	"$afscell" init --cell "$1" --state "$2/state" --mount "$2/afs" --output "$2/afscell.yaml" >/dev/null || bail "init failed"
-	[ -z "${3-}" ] || printf '%s\n' "$3" >>"$2/afscell.yaml"
+# cell_make NAME DIR [ADDRESS [MORE-YAML]]: users admin (an administrator), alice and bob with the
+# password "secret", volumes open (anyone may do all), alice (only she may write), at these paths.
+cell_make() {
 	mkdir -p "$2/afs"
+	echo secret >"$2/password"
+	cat >"$2/afscell.yaml" <<-Y
+	cell: $1
+	state: $2/state
+	listen: [${3:-127.0.0.1}]
+	client: {mount: $2/afs}
+	administrators: [admin]
+	users:
+	  admin: {id: 1, password_file: $2/password}
+	  alice: {id: 1001, password_file: $2/password}
+	  bob: {id: 1002, password_file: $2/password}
+	volumes:
+	  open: {mount: open, acl: {system:anyuser: all}}
+	  alice: {mount: alice, owner: alice, acl: {alice: all, system:anyuser: rl}}
+	Y
+	[ -z "${4-}" ] || printf '%s\n' "$4" >>"$2/afscell.yaml"
 }
 cell_up() {
 	cell_dir=$1
@@ -83,3 +98,16 @@ stock_tools() {
 	mkdir -p /etc/openafs
 	mount --bind "$1/openafs" /etc/openafs || bail "cannot bind /etc/openafs"
 }
+
+# login USER: a ticket for USER in a cache of this shell's (KRB5CCNAME).
+login() {
+	export KRB5CCNAME=FILE:$work/cc.$1
+	echo secret | kinit "$1" >/dev/null
+}
+
+# as_user UID CMD...: run as another local user, with the environment as it is.
+as_user() { local uid=$1; shift; setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"; }
+
+# same_tree A B: same names, kinds, contents, modes and link targets.
+tree_of() { (cd "$1" && find . -printf '%P|%y|%m|%l|' -a \( -type f -exec sh -c 'sha256sum <"$1"' _ {} \; -o -printf '\n' \) | sort); }
+same_tree() { diff <(tree_of "$1") <(tree_of "$2"); }
