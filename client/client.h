@@ -79,6 +79,12 @@ struct client_token_info {
 };
 /* The number of tokens of a user; fills at most `cap` rows. */
 size_t client_token_list(struct client *c, uid_t uid, struct client_token_info *out, size_t cap);
+/* The user's token for `cell` (not NULL), for a tool of his that speaks to servers itself: strings and
+ * ticket are copied into `arena`.  AFS_ENOENT, AFS_EEXPIRED, AFS_ENOMEM. */
+afs_err client_token_get(struct client *c, uid_t uid, const char *cell, struct arena *arena, struct client_token *out);
+/* The cell with number `index` (0 is the local one): its name and at most `cap` addresses of its VL
+ * servers, host order (`ips` and `n` may be NULL when cap is 0).  AFS_ENOENT: past the end. */
+afs_err client_cell_at(struct client *c, size_t index, char name[RX_NAME_MAX], uint32_t *ips, size_t cap, size_t *n);
 /* `cell` NULL: all.  AFS_ENOENT: he had none. */
 afs_err client_token_drop(struct client *c, uid_t uid, const char *cell);
 

@@ -4,4 +4,5 @@ cell_proto_libproto_a_SOURCES = %reldir%/abort.c %reldir%/abort.def %reldir%/abo
 	%reldir%/fid.def %reldir%/fid.h \
 	%reldir%/cb.c %reldir%/cb.def %reldir%/cb.h %reldir%/cb.rpc \
 	%reldir%/fs.c %reldir%/fs.def %reldir%/fs.h %reldir%/fs.rpc \
-	%reldir%/vol.c %reldir%/vol.def %reldir%/vol.h %reldir%/vol.rpc
+	%reldir%/vol.c %reldir%/vol.def %reldir%/vol.h %reldir%/vol.rpc \
+	%reldir%/rmt.c %reldir%/rmt.def %reldir%/rmt.h %reldir%/rmt.rpc

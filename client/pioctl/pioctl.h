@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Cache-manager calls of stock tools over UDP (RMTSYS): tokens and cells, so that stock aklog,
+ * tokens, unlog, vos and pts work with tokens that this cache manager holds when AFSSERVER names
+ * this machine.  Calls that are not here answer EINVAL, as any cache manager does for what it lacks.
+ *
+ * Callers state who they are; that is believed only from the loopback network, and only when the
+ * kernel says that the socket the call came from belongs to that user (or to root). */
+#pragma once
+#include "cell/proto/rmt.h"
+#include "client/client.h"
+
+/* The service, for a port on the loopback address.  `client` outlives the port. */
+void pioctl_service(struct client *client, struct rpc_service *out);
+
+/* The user that owns the UDP socket bound to `addr` (a loopback address) on this machine, as
+ * `table` (/proc/net/udp) says; false when there is none. */
+bool pioctl_socket_owner(const char *table, struct rx_addr addr, uid_t *uid);
+
+/* One call, without the network: `in` and what comes out are the blobs of pioctl.md.  *out is bytes
+ * in `arena`.  Gives 0 or the errno that the tool sees. */
+int pioctl_run(struct client *client, uid_t uid, uint32_t cmd, struct xdr_bytes in, struct arena *arena,
+	struct xdr_bytes *out);
