@@ -21,6 +21,7 @@ include tests/unit/ubik/local.mk
 include tests/unit/cm/local.mk
 include tests/unit/cache/local.mk
 include tests/unit/fuse/local.mk
+include tests/unit/pioctl/local.mk
 include tests/unit/cell/local.mk
 include tests/sim/local.mk
 include tests/fuzz/local.mk
