@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Linux's own AFS client in a virtual machine, with a real token, against our cell.
+client=${AFS_VM_CLIENT:-kafs}
+. "$(dirname "$0")/lib.sh"
+enter qemu-system-x86_64 cpio kinit
+plan 8
+
+"$here/afs-vm" prepare --client "$client" >/dev/null 2>"$work/prepare" || { tail -n 5 "$work/prepare" | note; bail "the virtual machine cannot be prepared"; }
+ip link add br0 type bridge; ip addr add 10.79.0.1/24 dev br0; ip link set br0 up
+cell_make vm.test "$work/c" 10.79.0.1
+cell_up "$work/c"
+open=$work/c/afs/vm.test/open
+mkdir -p "$work/share"
+head -c 20000000 /dev/urandom >"$work/share/big"
+cp "$work/share/big" "$open/from-us"
+cat >"$work/guest" <<'G'
+set -x
+cell=/afs/$AFS_CELL
+ls -la $cell/ && echo guest-listed
+cmp /mnt/share/big $cell/open/from-us && echo guest-read
+cp /mnt/share/big $cell/open/from-guest && sync && echo guest-wrote
+mkdir $cell/open/dir && mv $cell/open/dir $cell/open/dir2 && ln -s target $cell/open/link && echo guest-named
+echo secret-of-alice >$cell/alice/private && echo guest-token
+keyctl session - sh -c "echo no >$cell/alice/stranger" || echo guest-stranger-refused
+rm -r $cell/open/dir2 && echo guest-removed
+G
+run_guest() {
+	"$here/afs-vm" run --client "$client" --cell vm.test --server 10.79.0.1 --kdc 10.79.0.1:8088 --user alice --password secret \
+		--bridge br0 --guest-ip 10.79.0.2/24 --share "$work/share" --timeout 280 --console "$work/guest" >"$work/guest.out" 2>&1
+}
+check "the $client client mounts with alice's token and its script ends well" run_guest || tail -n 60 "$work/guest.out" | note
+has() { grep -qx "$1" "$work/guest.out"; }
+check "it lists the cell's root" has guest-listed
+check "it reads 20 MB equal" has guest-read
+check "what it wrote is equal here" cmp "$work/share/big" "$open/from-guest"
+check "it makes directories, renames, links" has guest-named
+check "the token lets alice write where only she may" sh -c "[ \"\$(cat '$work/c/afs/vm.test/alice/private')\" = secret-of-alice ]"
+check "without the token it is refused" has guest-stranger-refused
+check "everything checks clean" "$afscell" check
