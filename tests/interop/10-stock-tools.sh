@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Stock OpenAFS vos, pts, udebug and rxdebug against our cell, with -localauth and with a token.
 . "$(dirname "$0")/lib.sh"
-enter vos pts udebug rxdebug kinit
-plan 41
+enter vos pts udebug rxdebug aklog tokens unlog kinit
+plan 76
 
 cell_make stock.test "$work/c"
 cell_up "$work/c"
@@ -26,10 +26,11 @@ check "udebug finds a one-site quorum at both databases" sh -c 'udebug 127.0.0.1
 for how in localauth token; do
 	auth=-localauth
 	if [ $how = token ]; then
-		# pts and vos take tokens from the cache manager, which stock tools reach by system call only:
-		# with a Kerberos ticket they cannot use ours, so the administrator's calls go out unencrypted
-		# under the ticket through our own tools' cache.  What they can do is localauth and noauth.
-		break
+		auth=''
+		login admin
+		export AFSSERVER=127.0.0.1
+		check "stock aklog gives our cache manager a token" aklog -c stock.test -k STOCK.TEST
+		check "stock tokens shows it" says 'stock.test' tokens
 	fi
 	check "vos partinfo ($how)" says 'Free space on partition /vicepa: [0-9]+ K blocks out of total [0-9]+' vos partinfo $srv $auth
 	check "vos listpart ($how)" says '/vicepa' vos listpart $srv $auth
@@ -66,6 +67,8 @@ for how in localauth token; do
 	check "pts examine does not find the deleted user ($how)" fails "doesn't exist" pts examine carol $auth
 done
 
+check "stock unlog drops it" unlog
+check "and stock tokens shows none" refused says 'afs@stock.test' tokens
 check "a stranger cannot create a volume" fails 'not permitted|no permission|Permission|not authorized|VLDB: no permission' vos create $srv -partition a -name v.bad -noauth
 check "a stranger cannot create a user" fails 'Permission denied' pts createuser mallory -noauth
 check "a stranger can list the VLDB" says '^open' vos listvldb -noauth
