@@ -10,10 +10,15 @@ fuzz_main = tests/fuzz/replay.c
 fuzz_flags =
 endif
 
-FUZZERS = tests/fuzz/fuzz_dump
+FUZZERS = tests/fuzz/fuzz_dump \
+	tests/fuzz/fuzz_pioctl
 check_PROGRAMS += $(FUZZERS)
 TESTS += $(FUZZERS)
 
 tests_fuzz_fuzz_dump_SOURCES = %reldir%/fuzz_dump.c $(fuzz_main)
 tests_fuzz_fuzz_dump_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
 tests_fuzz_fuzz_dump_LDADD = fileserver/vol/libvol.a $(LIBS_PROTO)
+
+tests_fuzz_fuzz_pioctl_SOURCES = %reldir%/fuzz_pioctl.c $(fuzz_main)
+tests_fuzz_fuzz_pioctl_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_pioctl_LDADD = client/pioctl/libpioctl.a $(LIBS_PROTO) rx/sec/librxsec.a $(LIBS_BASE) $(CRYPTO_LIBS)
