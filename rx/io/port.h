@@ -20,10 +20,12 @@ struct rpc_port_config {
 	struct rpc_workers *workers; /* NULL for a port that serves nothing */
 	struct rx_buf_pool *pool;    /* shared by all ports */
 	uint32_t max_datagram;       /* 0: default */
+	bool plain;                  /* for networks and kernels that mistreat UDP_SEGMENT and UDP_GRO: use neither */
 };
 /* Binds and starts.  AFS_EADDRINUSE (says who holds it where the system tells), AFS_EACCESS, AFS_ENOMEM. */
 afs_err rpc_port_open(const struct rpc_port_config *config, struct rpc_port **out);
-/* Ends its calls with RX_RESTARTING and waits for running handlers. */
+/* Ends its calls with RX_RESTARTING, calls made from it with AFS_ECANCELLED, and waits until handlers
+ * and callers have let go of theirs.  rpc_conns of the port may live longer: calls on them fail. */
 void rpc_port_close(struct rpc_port *port);
 uint16_t rpc_port_number(const struct rpc_port *port);
 void rpc_port_stats(const struct rpc_port *port, struct rx_stats *out);
