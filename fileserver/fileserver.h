@@ -25,7 +25,7 @@ struct fileserver_config {
 	uint32_t admin_rights;     /* implied for administrators everywhere; 0: ACL_LOOKUP */
 	uint32_t callbacks_max;    /* promises held at once; 0: 65536 */
 	uint32_t hosts_max;        /* client hosts known at once; 0: 4096 */
-	uint32_t identify_max;     /* workers that may wait at once for clients' first answers; 0: 8 */
+	uint32_t identify_max;     /* workers that may wait at once for clients' first answers; 0: 16 */
 };
 
 /* AFS_ENOMEM, AFS_EINVAL (a nil UUID).  On AFS_OK the caller owns *out. */

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Clients: who a connection's user is to this cell, asked once and kept with the connection.
+ *
+ * Always: a client never changes.  When its identity may have (the cell's answers moved, two hours
+ * went by, FlushCPS) or its host left the table, the next call makes another and puts it in its
+ * place; calls under way keep theirs. */
+#include "fileserver/cb/cb_internal.h"
+
+#define ASK_AGAIN_NS SEC(2 * 3600)
+
+static void client_free(struct cb_client *c)
+{
+	cb_host_unref(c->host);
+	fs_cps_fini(&c->who.cps);
+	fs_cps_fini(&c->groups);
+	mem_free(c);
+}
+
+static void client_unref(struct cb_client *c)
+{
+	if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1)
+		client_free(c);
+}
+
+/* The connection forgot it: not while a call is between reading the word and its reference. */
+static void client_gone(void *user)
+{
+	struct cb_client *c = user;
+	struct cb *cb = c->cb;
+	mtx_lock(&cb->lock);
+	bool last = atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1;
+	mtx_unlock(&cb->lock);
+	if (last)
+		client_free(c);
+}
+
+static uint64_t generation(struct cb *cb)
+{
+	uint64_t g = cb->people.generation ? cb->people.generation(cb->people.ctx) : 0;
+	return g + atomic_load(&cb->flushes);
+}
+
+static bool cps_valid(const struct fs_cps *cps)
+{
+	for (uint32_t i = 1; i < cps->n; i++)
+		if (cps->ids[i - 1] >= cps->ids[i])
+			return false;
+	return cps->n <= FS_CPS_MAX;
+}
+
+/* A fresh client of `host` for the caller; takes the host's reference, also on failure. */
+static afs_err client_new(
+	struct cb *cb, const struct rpc_call *call, struct fs_host *host, struct cb_client **out)
+{
+	struct cb_client *c = mem_new(struct cb_client);
+	if (!c) {
+		cb_host_unref(host);
+		return AFS_ENOMEM;
+	}
+	atomic_init(&c->refs, 1);
+	c->cb = cb;
+	c->host = host;
+	c->generation = generation(cb);
+	c->asked = call->now;
+	afs_err err = cb->people.identify(cb->people.ctx, call->caller, &c->who);
+	if (err == AFS_OK)
+		err = cb->people.host_groups(cb->people.ctx, call->peer.ip, &c->groups);
+	if (err == AFS_OK && !(cps_valid(&c->who.cps) && cps_valid(&c->groups)))
+		err = AFS_EAGAIN;
+	if (err != AFS_OK) {
+		client_free(c);
+		return err == AFS_ENOMEM ? err : AFS_EAGAIN;
+	}
+	*out = c;
+	return AFS_OK;
+}
+
+afs_err cb_client_begin(struct cb *cb, struct rpc_call *call, struct cb_client **out)
+{
+	uint32_t epoch = (uint32_t)(rpc_call_conn_key(call) >> 32);
+	uint64_t gen = generation(cb);
+	struct fs_host *host = NULL;
+
+	mtx_lock(&cb->lock);
+	struct cb_client *c = rpc_call_conn_user(call);
+	if (c && cb_host_ready(c->host) && cb_host_has_addr(c->host, call->peer)) {
+		host = c->host;
+		host->heard = call->now;
+		if (c->generation == gen && call->now - c->asked < ASK_AGAIN_NS) {
+			atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+			mtx_unlock(&cb->lock);
+			*out = c;
+			return AFS_OK;
+		}
+		cb_host_ref(host);
+	}
+	mtx_unlock(&cb->lock);
+
+	if (!host)
+		TRY(cb_meet(cb, call->peer, epoch, call->now, &host));
+	TRY(client_new(cb, call, host, &c));
+	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed); /* the connection's */
+	rpc_call_set_conn_user(call, c, client_gone);
+	*out = c;
+	return AFS_OK;
+}
+
+void cb_client_end(struct cb_client *c) { client_unref(c); }
+
+bool cb_call_translates(struct cb *cb, const struct rpc_call *call)
+{
+	mtx_lock(&cb->lock);
+	struct cb_client *c = rpc_call_conn_user((struct rpc_call *)(uintptr_t)call);
+	bool yes = c && (c->host->caps & CB_CAP_ERRORTRANS);
+	mtx_unlock(&cb->lock);
+	return yes;
+}
+
+const struct fs_identity *cb_client_identity(const struct cb_client *c) { return &c->who; }
+const struct fs_cps *cb_client_host_groups(const struct cb_client *c) { return &c->groups; }
+
+void cb_flush_cps(struct cb *cb, const int32_t *ids, size_t n, const uint32_t *ips, size_t m)
+{
+	(void)ids, (void)ips; /* asking everybody again is right too, and needs no index */
+	if (n || m)
+		atomic_fetch_add(&cb->flushes, 1);
+}
