@@ -53,6 +53,3 @@ enum {
 #define PT_SET_NGROUPS 0x80000000u
 #define PT_SET_NUSERS 0x40000000u
 enum { PT_QUOTA = 20, PT_FOREIGN_QUOTA = 30 };
-
-/* Abort codes that have no afs_err of their own. */
-enum { PT_NOIDS = 267266, PT_GROUPEMPTY = 267276, PT_INCONSISTENT = 267277 };
