@@ -63,10 +63,10 @@ struct rx_packet {
 	/* the core's own, while it waits in a send queue */
 	uint8_t state;
 	uint8_t sends;
+	uint32_t order; /* of its latest transmission within the call */
 	rx_serial serial;
 	struct list xmit; /* in order of transmission */
 	mono_ns sent_at;
-	uint64_t delivered; /* packets of the call acknowledged when it was sent */
 };
 
 /* A counted buffer.  Any thread may ref and unref; the last unref gives it back to its pool. */
@@ -92,7 +92,7 @@ struct rx_buf_pool_stats {
 	size_t max_bytes, allocated_bytes, used_bytes; /* used: handed out at this moment */
 	uint64_t gets, refused;
 };
-void rx_buf_pool_stats(const struct rx_buf_pool *pool, struct rx_buf_pool_stats *out);
+void rx_buf_pool_stats(struct rx_buf_pool *pool, struct rx_buf_pool_stats *out);
 
 /* The packet of `buf`, cleared; takes the reference.  A buffer carries one packet.  Never NULL. */
 struct rx_packet *rx_packet_new(struct rx_buf *buf);
@@ -132,7 +132,8 @@ struct rx_conn;
 struct rx_call;
 
 struct rx_endpoint *rx_endpoint_new(const struct rx_endpoint_config *config, mono_ns now);
-void rx_endpoint_free(struct rx_endpoint *ep); /* conns and calls die with it */
+/* Connections and calls die with it; references to calls must have been given back. */
+void rx_endpoint_free(struct rx_endpoint *ep);
 /* Going down: every call ends with RX_RESTARTING (RX_EV_CALL_ENDED, AFS_ERESTARTING), new ones are
  * refused with it.  Keep sending datagrams for a moment. */
 void rx_endpoint_close(struct rx_endpoint *ep, mono_ns now);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Addresses.  A peer keeps what its connections share: round trip, sizes, proof that it really is
+ * at that address, and where the last call's congestion window stood.
+ *
+ * Until a peer has echoed a serial that only it could have seen (or answered a challenge), what goes
+ * to it is held to three times what came from it and 200 bytes.  Serials of server connections start
+ * at random for this reason.  A peer that we called of our own accord is not held. */
+#include "rx/core/inside.h"
+
+uint64_t rx_addr_hash(const struct map *m, struct rx_addr a)
+{
+	return map_hash_u64(m, (uint64_t)a.ip << 16 | a.port);
+}
+
+static bool is_loopback(struct rx_addr a) { return a.ip >> 24 == 127; }
+
+static struct rx_peer *find(struct rx_endpoint *ep, struct rx_addr addr, uint64_t hash)
+{
+	for (struct map_node *n = map_first(&ep->peers, hash); n; n = map_next(n)) {
+		struct rx_peer *p = container_of(n, struct rx_peer, node);
+		if (rx_addr_same(p->addr, addr))
+			return p;
+	}
+	return NULL;
+}
+
+static void forget(struct rx_endpoint *ep, struct rx_peer *p)
+{
+	list_remove(&p->idle);
+	ep->idle_peers_count--;
+	map_remove(&ep->peers, &p->node);
+	mem_free(p);
+}
+
+struct rx_peer *rx_peer_get(struct rx_endpoint *ep, struct rx_addr addr, mono_ns now)
+{
+	(void)now;
+	uint64_t hash = rx_addr_hash(&ep->peers, addr);
+	struct rx_peer *p = find(ep, addr, hash);
+	if (p) {
+		if (p->conns++ == 0) {
+			list_remove(&p->idle);
+			ep->idle_peers_count--;
+		}
+		return p;
+	}
+	p = mem_new(struct rx_peer);
+	if (!p)
+		return NULL;
+	p->addr = addr;
+	p->conns = 1;
+	list_init(&p->idle);
+	list_init(&p->blocked);
+	uint32_t usual = ep->config.max_datagram ? ep->config.max_datagram : RX_SAFE_DATAGRAM;
+	p->size_own = ep->config.loopback_big && is_loopback(addr) ? MAX(usual, (uint32_t)RX_BIG_DATAGRAM) : usual;
+	p->size_send = MIN(p->size_own, (uint32_t)RX_SAFE_DATAGRAM);
+	if (!map_insert(&ep->peers, &p->node, hash)) {
+		mem_free(p);
+		return NULL;
+	}
+	return p;
+}
+
+void rx_peer_put(struct rx_endpoint *ep, struct rx_peer *p, mono_ns now)
+{
+	if (--p->conns)
+		return;
+	p->idle_since = now;
+	list_push_back(&ep->idle_peers, &p->idle);
+	if (++ep->idle_peers_count > RX_PEERS_IDLE_MAX)
+		forget(ep, list_entry(list_first(&ep->idle_peers), struct rx_peer, idle));
+	else if (!ep->peers_timer.pos)
+		rx_heap_set(&ep->heap, &ep->peers_timer, now + RX_PEER_IDLE_NS);
+}
+
+void rx_peer_reap(struct rx_endpoint *ep, mono_ns now)
+{
+	mono_ns next = MONO_NEVER;
+	list_each(e, &ep->idle_peers) {
+		struct rx_peer *p = list_entry(e, struct rx_peer, idle);
+		next = p->idle_since + RX_PEER_IDLE_NS;
+		if (next > now)
+			break;
+		forget(ep, p);
+		next = MONO_NEVER;
+	}
+	rx_heap_set(&ep->heap, &ep->peers_timer, next);
+}
+
+bool rx_peer_allows(const struct rx_peer *p, const struct rx_conn *c, size_t len, size_t reserve)
+{
+	if (p->proven || (p->chosen && !c->is_server))
+		return true;
+	return p->bytes_out + len + reserve <= RX_AMPLIFY * p->bytes_in + RX_AMPLIFY_FREE;
+}
+
+/* The layer that was held back comes again, in the order in which it was stopped. */
+void rx_peer_unblock(struct rx_endpoint *ep, struct rx_peer *p)
+{
+	(void)ep;
+	list_each(e, &p->blocked) {
+		struct rx_call *call = list_entry(e, struct rx_call, tx);
+		rx_call_tx(call);
+	}
+}
+
+void rx_peer_prove(struct rx_endpoint *ep, struct rx_peer *p)
+{
+	if (p->proven)
+		return;
+	p->proven = true;
+	rx_peer_unblock(ep, p);
+}
+
+/* What a stock sender does with a trailer, rx.md §10.2, for single packets. */
+void rx_peer_trailer(struct rx_peer *p, const struct rx_ack *a)
+{
+	p->knows_size = true;
+	if (!a->has_mtu) {
+		p->size_send = MIN(p->size_own, (uint32_t)RX_SAFE_DATAGRAM);
+		return;
+	}
+	uint32_t size = MIN(a->max_mtu, a->if_mtu);
+	if (p->size_lowered && size > RX_SAFE_DATAGRAM)
+		size = RX_SAFE_DATAGRAM;
+	p->size_send = MIN(size, p->size_own);
+}
+
+void rx_peer_lower_size(struct rx_peer *p)
+{
+	p->size_lowered = true;
+	if (p->size_send > RX_SAFE_DATAGRAM)
+		p->size_send = RX_SAFE_DATAGRAM;
+}
