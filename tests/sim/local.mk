@@ -1,1 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
+check_LIBRARIES += tests/sim/libsim.a
+tests_sim_libsim_a_SOURCES = %reldir%/sim.c %reldir%/sim.h %reldir%/sim_sec.c %reldir%/sim_trace.c %reldir%/sim_trace.h
+tests_sim_libsim_a_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+LIBS_SIM = tests/sim/libsim.a $(LIBS_TEST) $(LIBS_CORE)
+
+check_PROGRAMS += tests/sim/test_transfer
+TESTS += tests/sim/test_transfer
+tests_sim_test_transfer_SOURCES = %reldir%/test_transfer.c
+tests_sim_test_transfer_LDADD = $(LIBS_SIM)
