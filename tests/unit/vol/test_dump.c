@@ -132,7 +132,7 @@ static void hostile_vnodes_are_refused(void **state)
 		{"directory under an even number", "03 00000002 00000001 74 02"},
 		{"file under an odd number", "03 00000003 00000001 74 01"},
 		{"directory without access list", "03 00000003 00000001 74 02 66 00000000"},
-		{"attribute after content", "03 00000002 00000001 74 01 66 00000000 6c 0001"},
+		{"attribute after content", "03 00000006 00000001 74 01 66 00000000 6c 0001"},
 		{"unknown critical tag", "03 00000002 00000001 7e 78 00000000 74 01"},
 		{"tag above 0x7f", "03 00000002 00000001 80"},
 		{"unknown section", "05"},
