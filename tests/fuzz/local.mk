@@ -10,8 +10,12 @@ fuzz_main = tests/fuzz/replay.c
 fuzz_flags =
 endif
 
-FUZZERS = tests/fuzz/fuzz_dump \
-	tests/fuzz/fuzz_pioctl
+FUZZERS = tests/fuzz/fuzz_challenge \
+	tests/fuzz/fuzz_dump \
+	tests/fuzz/fuzz_pioctl \
+	tests/fuzz/fuzz_response \
+	tests/fuzz/fuzz_sealed \
+	tests/fuzz/fuzz_ticket
 check_PROGRAMS += $(FUZZERS)
 TESTS += $(FUZZERS)
 
@@ -22,3 +26,19 @@ tests_fuzz_fuzz_dump_LDADD = fileserver/vol/libvol.a $(LIBS_PROTO)
 tests_fuzz_fuzz_pioctl_SOURCES = %reldir%/fuzz_pioctl.c $(fuzz_main)
 tests_fuzz_fuzz_pioctl_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
 tests_fuzz_fuzz_pioctl_LDADD = client/pioctl/libpioctl.a $(LIBS_PROTO) rx/sec/librxsec.a $(LIBS_BASE) $(CRYPTO_LIBS)
+
+tests_fuzz_fuzz_challenge_SOURCES = %reldir%/fuzz_challenge.c $(fuzz_main)
+tests_fuzz_fuzz_challenge_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_challenge_LDADD = $(LIBS_SEC)
+
+tests_fuzz_fuzz_response_SOURCES = %reldir%/fuzz_response.c $(fuzz_main)
+tests_fuzz_fuzz_response_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_response_LDADD = $(LIBS_SEC)
+
+tests_fuzz_fuzz_sealed_SOURCES = %reldir%/fuzz_sealed.c $(fuzz_main)
+tests_fuzz_fuzz_sealed_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_sealed_LDADD = $(LIBS_SEC)
+
+tests_fuzz_fuzz_ticket_SOURCES = %reldir%/fuzz_ticket.c $(fuzz_main)
+tests_fuzz_fuzz_ticket_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_ticket_LDADD = $(LIBS_KEYS)
