@@ -206,8 +206,11 @@ void rpc_call_set_conn_user(struct rpc_call *call, void *user, void (*gone)(void
 {
 	struct rpc_stream *s = stream_of(call);
 	struct rpc_conn_user *u = s->conn_user;
-	if (!u)
+	if (!u) { /* there was no memory to keep it */
+		if (user && gone)
+			gone(user);
 		return;
+	}
 	mtx_lock(&s->port->queue_lock);
 	void *old = u->user;
 	void (*old_gone)(void *) = u->gone;

@@ -10,10 +10,12 @@ fuzz_main = tests/fuzz/replay.c
 fuzz_flags =
 endif
 
-FUZZERS = tests/fuzz/fuzz_challenge \
+FUZZERS = tests/fuzz/fuzz_acl \
+	tests/fuzz/fuzz_challenge \
 	tests/fuzz/fuzz_dump \
 	tests/fuzz/fuzz_pioctl \
 	tests/fuzz/fuzz_response \
+	tests/fuzz/fuzz_rxafs \
 	tests/fuzz/fuzz_sealed \
 	tests/fuzz/fuzz_ticket
 check_PROGRAMS += $(FUZZERS)
@@ -42,3 +44,11 @@ tests_fuzz_fuzz_sealed_LDADD = $(LIBS_SEC)
 tests_fuzz_fuzz_ticket_SOURCES = %reldir%/fuzz_ticket.c $(fuzz_main)
 tests_fuzz_fuzz_ticket_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
 tests_fuzz_fuzz_ticket_LDADD = $(LIBS_KEYS)
+
+tests_fuzz_fuzz_acl_SOURCES = %reldir%/fuzz_acl.c $(fuzz_main)
+tests_fuzz_fuzz_acl_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_acl_LDADD = fileserver/fs/libfs.a $(LIBS_BASE)
+
+tests_fuzz_fuzz_rxafs_SOURCES = %reldir%/fuzz_rxafs.c $(fuzz_main)
+tests_fuzz_fuzz_rxafs_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_rxafs_LDADD = $(LIBS_PROTO) rx/sec/librxsec.a $(LIBS_BASE) $(CRYPTO_LIBS)
