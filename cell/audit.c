@@ -158,9 +158,10 @@ static void put_args(struct buf *b, const struct rpc_call *call, const void *in)
 		xdr_print_text(b, args.data, ARGS_MAX); /* cut: then as text, so that the line stays JSON */
 }
 
-void audit_call(struct audit *a, const struct rpc_call *call, const void *in, afs_err err, int32_t code,
+void audit_call(void *audit, const struct rpc_call *call, const void *in, afs_err err, int32_t code,
 	int64_t took_ns)
 {
+	struct audit *a = audit;
 	if (!a || call->proc->effect != RPC_CHANGES)
 		return;
 	CLEANUP(buf) struct buf b = {};

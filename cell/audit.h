@@ -2,7 +2,7 @@
  *
  * The audit trail: a JSON line for every RPC that changes something or was refused while trying to:
  * time, who, from where, service, call, arguments (bounded, no secrets), result.  One write per line;
- * files are rotated by size.  rpc_service.done is audit_done, its ctx a struct audit_service.
+ * files are rotated by size.  Parts get audit_call with a struct audit as their `done`.
  * Safe from any thread. */
 #pragma once
 #include "rx/rpc/rpc.h"
@@ -17,8 +17,8 @@ struct audit_config {
 afs_err audit_open(const struct audit_config *config, struct audit **out);
 void audit_close(struct audit *a);
 
-/* The line for one call. */
-void audit_call(struct audit *a, const struct rpc_call *call, const void *in, afs_err err, int32_t code,
+/* The line for one call, if it is one that changes things; `audit` may be NULL. */
+void audit_call(void *audit, const struct rpc_call *call, const void *in, afs_err err, int32_t code,
 	int64_t took_ns);
 /* A line for something that this cell did itself (reconcile), `what` as in "user.created". */
 void audit_local(struct audit *a, const char *who, const char *what, const char *object, afs_err err);

@@ -358,6 +358,47 @@ void conf_free(struct conf *c)
 	mem_free(c);
 }
 
+static bool same_value(const struct conf_row *row, const struct conf *a, const struct conf *b)
+{
+	const char *x = (const char *)a + row->offset, *y = (const char *)b + row->offset;
+	switch (row->kind) {
+	case CONF_BOOL: return *(const bool *)x == *(const bool *)y;
+	case CONF_PORT: return *(const uint16_t *)(const void *)x == *(const uint16_t *)(const void *)y;
+	case CONF_ENUM: return *(const int *)(const void *)x == *(const int *)(const void *)y;
+	case CONF_INT:
+	case CONF_OCTAL:
+	case CONF_SIZE: return *(const int64_t *)(const void *)x == *(const int64_t *)(const void *)y;
+	case CONF_ADDRS: {
+		const struct conf_addrs *p = (const void *)x, *q = (const void *)y;
+		return p->n == q->n && (p->n == 0 || memcmp(p->v, q->v, p->n * sizeof(*p->v)) == 0);
+	}
+	case CONF_USERS:
+	case CONF_ACL: return true; /* desired state */
+	default: return strcmp(*(char *const *)(const void *)x, *(char *const *)(const void *)y) == 0;
+	}
+}
+
+size_t conf_fixed_differences(const struct conf *a, const struct conf *b, void (*each)(void *ctx, const char *path), void *ctx)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < conf_row_count; i++) {
+		const struct conf_row *row = &conf_rows[i];
+		if (row->type == CONF_ROW_KEY && !strchr(row->path, '*') && !same_value(row, a, b)) {
+			each(ctx, row->path);
+			n++;
+		}
+	}
+	bool same = a->partition_count == b->partition_count;
+	for (size_t i = 0; same && i < a->partition_count; i++)
+		same = strcmp(a->partitions[i].name, b->partitions[i].name) == 0
+		       && strcmp(a->partitions[i].path, b->partitions[i].path) == 0;
+	if (!same) {
+		each(ctx, "partitions");
+		n++;
+	}
+	return n;
+}
+
 static inline void conf_cleanup(struct conf **c) { conf_free(*c); }
 
 afs_err conf_parse(const char *text, size_t n, const char *file, struct conf **out, struct buf *problems)

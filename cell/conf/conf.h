@@ -120,8 +120,6 @@ struct conf {
 		char *mount; /* "": none */
 		char *cache; /* directory */
 		int64_t cache_size; /* bytes */
-		bool memory_cache;
-		bool allow_other; /* users other than the one who mounts may enter */
 	} client;
 
 	struct {
@@ -155,6 +153,11 @@ afs_err conf_load(const char *file, struct conf **out, struct buf *problems);
  * `file`. */
 afs_err conf_parse(const char *text, size_t n, const char *file, struct conf **out, struct buf *problems);
 void conf_free(struct conf *c);
+
+/* Keys that cannot change while the cell runs, and that differ between the two, by path: calls `each` and
+ * gives their number.  The desired state (users, groups, volumes, mounts, acls, administrators) does not
+ * count. */
+size_t conf_fixed_differences(const struct conf *a, const struct conf *b, void (*each)(void *ctx, const char *path), void *ctx);
 
 /* The commented sample.  NULL fields keep the defaults. */
 struct conf_sample {
