@@ -26,16 +26,16 @@ struct cell_watch {
 	void *ctx;
 };
 
-/* Build, start and reconcile.  Takes `conf` and `state`, also on failure; on an error everything is down
+/* Build, start and reconcile; logs go to the configured file, or to stderr.  Takes `conf` and `state`, also on failure; on an error everything is down
  * again and CELL_PROBLEM has told why.  Asks for passwords on the controlling terminal where the
  * configuration says so.  Must run in the process that is to live: it starts threads. */
-afs_err cell_open(struct conf *conf, struct state *state, const struct cell_watch *watch, struct cell **out);
+afs_err cell_open(struct conf *conf, struct state *state, bool log_on_stderr, const struct cell_watch *watch, struct cell **out);
 /* Unmount, stop, close, in reverse order. */
 void cell_close(struct cell *c, const struct cell_watch *watch);
 
-/* Make the running cell match `conf` (taken).  What can only change with a restart is a CELL_PROBLEM
+/* Make the running cell match `conf` (taken).  `passwords` (may be NULL) maps users to new passwords.  What can only change with a restart is a CELL_PROBLEM
  * and AFS_EINVAL; the rest is done all the same. */
-afs_err cell_reconcile(struct cell *c, struct conf *conf, const struct cell_watch *watch);
+afs_err cell_reconcile(struct cell *c, struct conf *conf, const json_t *passwords, const struct cell_watch *watch);
 
 /* Serve until cell_stop() or a SIGTERM, SIGINT.  SIGHUP opens the log again. */
 void cell_run(struct cell *c);

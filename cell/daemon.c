@@ -54,7 +54,7 @@ static void block_signals(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-static afs_err start(struct conf *conf, const struct cell_watch *watch, struct state_holder *holder, struct cell **out)
+static afs_err start(struct conf *conf, bool foreground, const struct cell_watch *watch, struct state_holder *holder, struct cell **out)
 {
 	CLEANUP(buf) struct buf why = {};
 	struct state *state = NULL;
@@ -65,7 +65,7 @@ static afs_err start(struct conf *conf, const struct cell_watch *watch, struct s
 		conf_free(conf);
 		return err;
 	}
-	return cell_open(conf, state, watch, out);
+	return cell_open(conf, state, foreground, watch, out);
 }
 
 static void leave_terminal(void)
@@ -92,7 +92,7 @@ _Noreturn static void child(struct conf *conf, int fd)
 		watch.event(watch.ctx, CELL_PROBLEM, "start", "cannot enter /");
 		_exit(1);
 	}
-	afs_err err = start(conf, &watch, &holder, &cell);
+	afs_err err = start(conf, false, &watch, &holder, &cell);
 	if (err == AFS_EBUSY && holder.pid) {
 		tell(fd, json_pack("{s:{s:i, s:s, s:s}}", "busy", "pid", (int)holder.pid, "cell", holder.cell, "socket",
 				holder.socket));
@@ -152,7 +152,7 @@ enum daemon_result daemon_start(struct conf *conf, bool foreground, const struct
 		struct cell *cell = NULL;
 		umask(077);
 		block_signals();
-		afs_err err = start(conf, watch, holder, &cell);
+		afs_err err = start(conf, true, watch, holder, &cell);
 		if (err != AFS_OK)
 			return err == AFS_EBUSY && holder->pid ? DAEMON_BUSY : DAEMON_FAILED;
 		serving(watch->ctx);

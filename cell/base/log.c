@@ -4,6 +4,7 @@
 
 #include "cell/base/clk.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -25,6 +26,30 @@ enum log_level log_level_now(void)
 	return (enum log_level)atomic_load_explicit(&threshold, memory_order_relaxed);
 }
 
+/* The last error, for whoever must tell a person why something failed. */
+static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
+static char last_error[512];
+
+static void keep_last(const char *line, size_t n)
+{
+	const char *text = memchr(line, ' ', n); /* after the time, and the level */
+	text = text ? memchr(text + 1, ' ', n - (size_t)(text + 1 - line)) : NULL;
+	if (!text)
+		return;
+	pthread_mutex_lock(&last_lock);
+	snprintf(last_error, sizeof(last_error), "%.*s", (int)(n - (size_t)(text + 1 - line)), text + 1);
+	pthread_mutex_unlock(&last_lock);
+}
+
+bool log_last_error(char *out, size_t size)
+{
+	pthread_mutex_lock(&last_lock);
+	snprintf(out, size, "%s", last_error);
+	last_error[0] = '\0';
+	pthread_mutex_unlock(&last_lock);
+	return *out != '\0';
+}
+
 [[gnu::format(printf, 3, 0)]] static void write_line(enum log_level level, const char *tail, const char *fmt, va_list ap)
 {
 	static const char *const names[] = {"error", "warn", "info", "debug"};
@@ -42,6 +67,8 @@ enum log_level log_level_now(void)
 		n += (size_t)snprintf(line + n, sizeof(line) - n, " err=%s", tail);
 	if (n > sizeof(line) - 2)
 		n = sizeof(line) - 2;
+	if (level == LOG_ERROR)
+		keep_last(line, n);
 	line[n++] = '\n';
 	ssize_t put = write(atomic_load(&sink), line, n);
 	(void)put; /* a log that cannot be written has nowhere to say so */

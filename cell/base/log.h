@@ -7,6 +7,7 @@
 #pragma once
 #include "cell/base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
@@ -27,6 +28,9 @@ enum log_level log_level_now(void);
 
 /* Logs and gives `err` back: return log_error(AFS_ECORRUPT, "vs.volume.wrong_id path=%s", path); */
 [[gnu::format(printf, 2, 3)]] afs_err log_error(afs_err err, const char *fmt, ...);
+
+/* The text of the last error line (without time and level), and forget it.  False: there was none. */
+bool log_last_error(char *out, size_t size);
 
 /* `n` bytes of unknown origin as printable text (\xNN for the rest), cut to fit `out`. */
 const char *log_escape(char *out, size_t out_size, const char *s, size_t n);

@@ -1,0 +1,725 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The house: what runs in this process and in which order it comes up.  Start reading here.
+ *
+ *   log and directories       where things are kept
+ *   realm, keys               who people are (an external realm: only keys)
+ *   databases                 VL and PT, in cell.db
+ *   store                     partitions, the file server and volume server on them
+ *   ports                     a UDP port with its services and workers per role
+ *   reconcile                 what the configuration declares
+ *   client, mount             the cache manager, as a client like any other
+ *   control socket            the command line may ask
+ *
+ * cell_close goes the same way back.  What a failed start has built is taken down by the same code, so
+ * every step of it accepts that its part was never made. */
+#include "cell/cell.h"
+
+#include "cell/adapters.h"
+#include "cell/audit.h"
+#include "cell/base/list.h"
+#include "cell/base/log.h"
+#include "cell/base/mtx.h"
+#include "cell/base/text.h"
+#include "cell/cell_parts.h"
+#include "cell/preflight.h"
+#include "cell/verbs.h"
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	POOL_BYTES = 64 << 20,
+	WORKERS_FS = 64, WORKERS_VOL = 16, WORKERS_DB = 16, WORKERS_CB = 8,
+	TICK_MS = 30 * 1000, ALIVE_EVERY = 10, /* ticks */
+};
+
+/* --- telling ------------------------------------------------------------------------------- */
+
+static void tell(const struct cell_watch *w, enum cell_event ev, const char *what, const char *text)
+{
+	if (w)
+		w->event(w->ctx, ev, what, text);
+}
+
+[[gnu::format(printf, 4, 5)]] static afs_err fail(
+	const struct cell_watch *w, const char *what, afs_err err, const char *fmt, ...)
+{
+	char text[2048];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	char reason[512];
+	size_t n = strlen(text);
+	if (log_last_error(reason, sizeof(reason))) /* what a part wrote to the log just before */
+		snprintf(text + n, sizeof(text) - n, " (%s)", reason);
+	tell(w, CELL_PROBLEM, what, text);
+	log_line(LOG_ERROR, "cell.start_failed step=%s why=\"%s\"", what, text);
+	return err;
+}
+
+/* With the reason that a part gave, or the error's own words. */
+static afs_err fail_why(const struct cell_watch *w, const char *what, afs_err err, const struct buf *why)
+{
+	return fail(w, what, err, "%s", why->data && why->len ? why->data : afs_err_text(err));
+}
+
+/* --- log and directories ------------------------------------------------------------------- */
+
+static afs_err open_log(struct cell *c)
+{
+	if (c->conf->log.file[0] == '\0')
+		return AFS_OK;
+	int fd = open(c->conf->log.file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return afs_err_from_errno(errno);
+	int old = c->log_fd;
+	c->log_fd = fd;
+	log_to(fd, (enum log_level)c->conf->log.level);
+	if (old >= 0)
+		close(old);
+	return AFS_OK;
+}
+
+static afs_err make_dir_of(struct cell *c, const char *file, struct buf *why)
+{
+	const char *slash = strrchr(file, '/');
+	CLEANUP(str) char *dir = slash && slash != file ? mem_strndup(file, (size_t)(slash - file)) : NULL;
+	return dir ? state_mkdir(c->state, dir, 0700, false, why) : AFS_OK;
+}
+
+static afs_err start_places(struct cell *c, const struct cell_watch *w)
+{
+	CLEANUP(buf) struct buf why = {};
+	const struct conf *conf = c->conf;
+	CLEANUP(str) char *keys = mem_printf("%s/keys", conf->state);
+	if (!keys)
+		return fail(w, "state", AFS_ENOMEM, "out of memory");
+	afs_err err = preflight(conf, &why);
+	if (err == AFS_OK)
+		err = state_mkdir(c->state, keys, 0700, false, &why);
+	if (err == AFS_OK)
+		err = state_mkdir(c->state, conf->run, 0755, true, &why);
+	if (err == AFS_OK)
+		err = make_dir_of(c, conf->log.file, &why);
+	if (err == AFS_OK && conf->audit.enabled)
+		err = make_dir_of(c, conf->audit.file, &why);
+	for (size_t i = 0; err == AFS_OK && conf->roles.fileserver.enabled && i < conf->partition_count; i++)
+		err = state_mkdir(c->state, conf->partitions[i].path, 0700, true, &why);
+	if (err == AFS_OK && conf->roles.client.enabled) {
+		err = state_mkdir(c->state, conf->client.cache, 0700, true, &why);
+		if (err == AFS_OK && *conf->client.mount)
+			err = state_mkdir(c->state, conf->client.mount, 0755, false, &why);
+	}
+	if (err == AFS_OK)
+		err = state_uuid(c->state, c->uuid, &why);
+	if (err != AFS_OK)
+		return fail_why(w, "state", err, &why);
+	if (!c->log_on_stderr && (err = open_log(c)) != AFS_OK)
+		return fail(w, "log", err, "%s cannot be written: %s", conf->log.file, afs_err_text(err));
+	log_info("cell.starting cell=%s version=%s pid=%d", conf->cell, VERSION, (int)getpid());
+	if (!conf->audit.enabled)
+		return AFS_OK;
+	struct audit_config ac = {conf->audit.file, conf->audit.max_size, (unsigned)conf->audit.keep};
+	err = audit_open(&ac, &c->audit);
+	return err == AFS_OK ? AFS_OK : fail(w, "audit", err, "%s cannot be written: %s", conf->audit.file, afs_err_text(err));
+}
+
+/* --- realm and keys ------------------------------------------------------------------------ */
+
+/* What users need to find the realm, where they can read it. */
+static afs_err publish_krb5_conf(struct cell *c, struct buf *why)
+{
+	CLEANUP(str) char *to = mem_printf("%s/krb5.conf", c->conf->run);
+	CLEANUP(str) char *tmp = mem_printf("%s/krb5.conf.new", c->conf->run);
+	if (!to || !tmp)
+		return AFS_ENOMEM;
+	CLEANUP(fd) int in = open(realm_krb5_conf(c->realm), O_RDONLY | O_CLOEXEC);
+	CLEANUP(fd) int out = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	char some[8192];
+	ssize_t n = in < 0 || out < 0 ? -1 : read(in, some, sizeof(some));
+	if (n < 0 || n == (ssize_t)sizeof(some) || write(out, some, (size_t)n) != n || fchmod(out, 0644) != 0 || rename(tmp, to) != 0) {
+		int eno = errno;
+		buf_printf(why, "%s cannot be written: %s", to, strerror(eno));
+		return afs_err_from_errno(eno);
+	}
+	return AFS_OK;
+}
+
+static afs_err start_realm(struct cell *c, const struct cell_watch *w)
+{
+	const struct conf *conf = c->conf;
+	CLEANUP(buf) struct buf why = {};
+	c->keytab = adapters_keytab(conf);
+	if (!c->keytab)
+		return fail(w, "realm", AFS_ENOMEM, "out of memory");
+	if (conf->realm.mode == CONF_REALM_EMBEDDED) {
+		tell(w, CELL_STEP, "realm", "");
+		CLEANUP(str) char *dir = mem_printf("%s/realm", conf->state);
+		if (!dir)
+			return fail(w, "realm", AFS_ENOMEM, "out of memory");
+		char ip[16];
+		struct realm_config rc = {.dir = dir, .realm = conf->realm.name, .cell = conf->cell,
+			.listen = text_ipv4_of(ip, conf->listen.v[0]), .port = conf->realm.kdc_port, .keytab = c->keytab};
+		bool made = false;
+		afs_err err = realm_open(&rc, &c->realm, &made, &why);
+		if (err == AFS_OK)
+			err = publish_krb5_conf(c, &why);
+		if (err == AFS_OK)
+			err = realm_kdc_start(c->realm, &c->kdc, &why);
+		if (err != AFS_OK)
+			return fail_why(w, "realm", err, &why);
+		CLEANUP(str) char *text = mem_printf("%s%s, port %u", conf->realm.name, made ? " made" : "", conf->realm.kdc_port);
+		tell(w, CELL_STEP_OK, "realm", text ? text : "");
+	}
+	bool serves = conf->roles.fileserver.enabled || conf->roles.volserver.enabled || conf->roles.vlserver.enabled
+		      || conf->roles.ptserver.enabled;
+	if (!serves)
+		return AFS_OK; /* a client needs no key of the cell */
+	struct keys_config kc = {.cell = conf->cell, .keytab = c->keytab};
+	afs_err err = keys_open(&kc, &c->keys, &why);
+	return err == AFS_OK ? AFS_OK : fail_why(w, "keys", err, &why);
+}
+
+/* --- databases ----------------------------------------------------------------------------- */
+
+static afs_err start_databases(struct cell *c, const struct cell_watch *w)
+{
+	const struct conf *conf = c->conf;
+	c->adapters = adapters_new(conf->cell, conf->realm.name);
+	if (!c->adapters || adapters_set_administrators(c->adapters, &conf->administrators) != AFS_OK)
+		return fail(w, "databases", AFS_ENOMEM, "out of memory");
+	if (!conf->roles.vlserver.enabled && !conf->roles.ptserver.enabled)
+		return AFS_OK;
+	tell(w, CELL_STEP, "databases", "");
+	CLEANUP(str) char *path = mem_printf("%s/cell.db", conf->state);
+	if (!path)
+		return fail(w, "databases", AFS_ENOMEM, "out of memory");
+	uint32_t ips[ADAPTERS_ADDRS_MAX] = {};
+	adapters_own_ips(conf, ips, ADAPTERS_ADDRS_MAX);
+	struct dbserver_config dc = {
+		.path = path,
+		.sync = conf->durability == CONF_DURABLE_POWER ? DB_SYNC_POWER : DB_SYNC_PROCESS,
+		.realms = adapters_realms(c->adapters),
+		.ip = ips[0],
+		.ports = {.ctx = c, .afs_name = cell_port_afs_name, .superuser = cell_port_superuser, .done = cell_port_done},
+	};
+	afs_err err = AFS_OK;
+	if (conf->roles.vlserver.enabled)
+		err = vl_open(&dc, &c->vl);
+	if (err == AFS_OK && conf->roles.ptserver.enabled)
+		err = pt_open(&dc, &c->pt);
+	if (err != AFS_OK)
+		return fail(w, "databases", err, "%s: %s", path, afs_err_text(err));
+	tell(w, CELL_STEP_OK, "databases", "");
+	return AFS_OK;
+}
+
+void cell_port_afs_name(void *ctx, const struct rx_caller *caller, struct keys_name *out)
+{
+	adapters_afs_name(((struct cell *)ctx)->adapters, caller, out);
+}
+bool cell_port_superuser(void *ctx, const struct rx_caller *caller)
+{
+	return adapters_superuser(((struct cell *)ctx)->adapters, caller);
+}
+void cell_port_done(void *ctx, const struct rpc_call *call, const void *in, afs_err err, int32_t code, int64_t took_ns)
+{
+	audit_call(((struct cell *)ctx)->audit, call, in, err, code, took_ns);
+}
+void cell_port_changed(void *ctx, afs_volid volume)
+{
+	struct cell *c = ctx;
+	if (c->fs)
+		fileserver_volume_changed(c->fs, volume);
+}
+
+/* --- store --------------------------------------------------------------------------------- */
+
+static void *keeper_thread(void *arg)
+{
+	struct cell *c = arg;
+	pthread_setname_np(pthread_self(), "store-keeper");
+	vs_store_keep(c->store);
+	return NULL;
+}
+
+static afs_err start_store(struct cell *c, const struct cell_watch *w)
+{
+	const struct conf *conf = c->conf;
+	if (!conf->roles.fileserver.enabled)
+		return AFS_OK;
+	tell(w, CELL_STEP, "store", "");
+	struct vs_config vc = {.durability = conf->durability == CONF_DURABLE_POWER ? VS_POWER : VS_PROCESS};
+	afs_err err = vs_store_open(&vc, &c->store);
+	if (err != AFS_OK)
+		return fail(w, "store", err, "%s", afs_err_text(err));
+	for (size_t i = 0; i < conf->partition_count; i++) {
+		struct vs_partition *p;
+		err = vs_partition_attach(c->store, conf->partitions[i].name, conf->partitions[i].path, &p);
+		if (err != AFS_OK)
+			return fail(w, "store", err, "partition %s in %s: %s", conf->partitions[i].name, conf->partitions[i].path,
+				err == AFS_EBUSY ? "another process has it" : afs_err_text(err));
+	}
+	if (pthread_create(&c->keeper, NULL, keeper_thread, c) != 0)
+		return fail(w, "store", AFS_ENOMEM, "no more threads");
+	c->keeper_runs = true;
+
+	struct fileserver_config fc = {
+		.store = c->store,
+		.ports.audit = {.ctx = c, .done = cell_port_done},
+		.least = (enum rx_sec_level)conf->security_least,
+		.allow_anonymous = true,
+	};
+	adapters_people_port(c->adapters, &fc.ports.people);
+	adapters_uuid_wire(c->uuid, &fc.uuid);
+	err = fileserver_new(&fc, &c->fs);
+	if (err != AFS_OK)
+		return fail(w, "fileserver", err, "%s", afs_err_text(err));
+	if (conf->roles.volserver.enabled) {
+		struct volserver_config sc = {
+			.store = c->store,
+			.least = (enum rx_sec_level)conf->security_least,
+			.allow_anonymous = true,
+			.superuser = cell_port_superuser,
+			.changed = cell_port_changed,
+			.done = cell_port_done,
+			.ctx = c,
+		};
+		err = volserver_new(&sc, &c->vol);
+		if (err != AFS_OK)
+			return fail(w, "volserver", err, "%s", afs_err_text(err));
+	}
+	tell(w, CELL_STEP_OK, "store", "");
+	return AFS_OK;
+}
+
+/* --- ports --------------------------------------------------------------------------------- */
+
+static struct rx_sec *accept_sec(void *ctx, uint8_t index)
+{
+	struct cell *c = ctx;
+	if (index == RX_SEC_NULL)
+		return rx_null_new();
+	if (index != RX_SEC_RXKAD || !c->keys)
+		return NULL;
+	struct rxkad_server s = {.read_ticket = keys_read_ticket, .ctx = c->keys, .least = (enum rx_sec_level)c->conf->security_least};
+	return rxkad_server_new(&s, index);
+}
+
+static const struct conf_role *role_conf(const struct conf *conf, enum cell_role role)
+{
+	const struct conf_role *const all[] = {[CELL_PT] = &conf->roles.ptserver, [CELL_VL] = &conf->roles.vlserver,
+		[CELL_FS] = &conf->roles.fileserver, [CELL_VOL] = &conf->roles.volserver, [CELL_CLIENT] = &conf->roles.client};
+	return all[role];
+}
+
+static const char *const role_names[] = {[CELL_PT] = "ptserver", [CELL_VL] = "vlserver", [CELL_FS] = "fileserver",
+	[CELL_VOL] = "volserver", [CELL_CLIENT] = "client"};
+
+/* A port for the role on each address in `ips`. */
+static afs_err open_ports(struct cell *c, const struct cell_watch *w, enum cell_role role, struct rpc_service *services,
+	size_t n, unsigned workers, const uint32_t *ips, size_t ip_count)
+{
+	struct cell_role_ports *r = &c->roles[role];
+	const struct conf_role *want = role_conf(c->conf, role);
+	for (size_t i = 0; i < n; i++)
+		if (services[i].least < (enum rx_sec_level)c->conf->security_least)
+			services[i].least = (enum rx_sec_level)c->conf->security_least;
+	r->workers = rpc_workers_new(role_names[role], workers);
+	if (!r->workers)
+		return fail(w, role_names[role], AFS_ENOMEM, "out of memory");
+	for (size_t i = 0; i < ip_count; i++) {
+		struct rpc_port_config pc = {
+			.name = role_names[role],
+			.ip = ips[i],
+			.port = want->port,
+			.services = services,
+			.service_count = n,
+			.acceptor = {accept_sec, c},
+			.workers = r->workers,
+			.pool = c->pool,
+		};
+		afs_err err = rpc_port_open(&pc, &r->ports[i]);
+		if (err != AFS_OK)
+			return fail(w, role_names[role], err, "UDP port %u on %s: %s", want->port, IPV4(ips[i]), afs_err_text(err));
+		r->port_count = i + 1;
+	}
+	return AFS_OK;
+}
+
+static afs_err start_role(struct cell *c, const struct cell_watch *w, enum cell_role role, struct rpc_service *services,
+	size_t n, unsigned workers)
+{
+	char port[24];
+	tell(w, CELL_STEP, role_names[role], "");
+	TRY(open_ports(c, w, role, services, n, workers, c->conf->listen.v, MIN(c->conf->listen.n, (size_t)CELL_IPS_MAX)));
+	snprintf(port, sizeof(port), "port %u", role_conf(c->conf, role)->port);
+	tell(w, CELL_STEP_OK, role_names[role], port);
+	return AFS_OK;
+}
+
+static afs_err start_ports(struct cell *c, const struct cell_watch *w)
+{
+	struct rpc_service services[8];
+	if (c->pt)
+		TRY(start_role(c, w, CELL_PT, services, pt_services(c->pt, services), WORKERS_DB));
+	if (c->vl)
+		TRY(start_role(c, w, CELL_VL, services, vl_services(c->vl, services), WORKERS_DB));
+	if (c->fs) {
+		TRY(start_role(c, w, CELL_FS, services, fileserver_services(c->fs, services, ARRAY_SIZE(services)), WORKERS_FS));
+		afs_err err = fileserver_start(c->fs, c->roles[CELL_FS].ports[0]);
+		if (err != AFS_OK)
+			return fail(w, "fileserver", err, "%s", afs_err_text(err));
+	}
+	if (c->vol)
+		TRY(start_role(c, w, CELL_VOL, services, volserver_services(c->vol, services, ARRAY_SIZE(services)), WORKERS_VOL));
+	return AFS_OK;
+}
+
+/* --- the cell as its own client, and what is declared --------------------------------------- */
+
+static afs_err start_self(struct cell *c, const struct cell_watch *w)
+{
+	const struct conf *conf = c->conf;
+	if (!c->keys)
+		return AFS_OK;
+	struct self_config sc = {
+		.pt_here = c->pt,
+		.vl_here = c->vl,
+		.keys = c->keys,
+		.pool = c->pool,
+		.level = MAX((enum rx_sec_level)conf->security_least, RX_LEVEL_CRYPT),
+	};
+	sc.pt_count = adapters_database_servers(conf, conf->roles.ptserver.port, sc.pt, SELF_SERVERS_MAX);
+	sc.vl_count = adapters_database_servers(conf, conf->roles.vlserver.port, sc.vl, SELF_SERVERS_MAX);
+	afs_err err = self_open(&sc, &c->self);
+	if (err != AFS_OK)
+		return fail(w, "databases", err, "cannot be reached: %s", afs_err_text(err));
+	adapters_set_people(c->adapters, c->pt, c->self);
+	return AFS_OK;
+}
+
+static afs_err register_server(struct cell *c, const struct cell_watch *w)
+{
+	c->own_ip_count = adapters_own_ips(c->conf, c->own_ips, CELL_IPS_MAX);
+	if (!c->fs)
+		return AFS_OK;
+	struct afsUUID uuid;
+	adapters_uuid_wire(c->uuid, &uuid);
+	afs_err err = self_register(c->self, &uuid, c->own_ips, c->own_ip_count);
+	if (err != AFS_OK)
+		return fail(w, "fileserver", err, "cannot be registered with the location database: %s", afs_err_text(err));
+	return AFS_OK;
+}
+
+static afs_err run_reconcile(struct cell *c, const struct conf *conf, const struct cell_watch *w, const json_t *passwords)
+{
+	static const struct cell_watch nobody = {};
+	if (!c->self || (!c->fs && conf->user_count == 0 && conf->group_count == 0 && conf->administrators.n == 0))
+		return AFS_OK;
+	struct reconcile r = {
+		.conf = conf,
+		.realm = c->realm,
+		.self = c->self,
+		.store = c->store,
+		.own_ips = c->own_ips,
+		.own_ip_count = c->own_ip_count,
+		.changed = cell_port_changed,
+		.changed_ctx = c,
+		.audit = c->audit,
+		.watch = w ? w : &nobody,
+		.passwords = passwords,
+	};
+	return reconcile_run(&r);
+}
+
+/* --- client -------------------------------------------------------------------------------- */
+
+static mono_ns port_now(void *ctx) { return (void)ctx, clk_mono(); }
+static wall_ns port_wall(void *ctx) { return (void)ctx, clk_wall(); }
+
+static afs_err start_client(struct cell *c, const struct cell_watch *w)
+{
+	const struct conf *conf = c->conf;
+	if (!conf->roles.client.enabled)
+		return AFS_OK;
+	tell(w, CELL_STEP, "client", "");
+	struct rx_addr vl[ADAPTERS_ADDRS_MAX];
+	struct client_cell cell = {.name = conf->cell, .vl = vl};
+	cell.vl_count = adapters_database_servers(conf, conf->roles.vlserver.port, vl, ADAPTERS_ADDRS_MAX);
+	struct client_config cc = {
+		.cells = &cell,
+		.cell_count = 1,
+		.cache_dir = conf->client.cache,
+		.cache_bytes = (uint64_t)conf->client.cache_size,
+		.level = (enum rx_sec_level)conf->security_least,
+	};
+	struct client_ports ports = {.now = port_now, .wall = port_wall};
+	afs_err err = client_new(&cc, &ports, &c->client);
+	if (err != AFS_OK)
+		return fail(w, "client", err, "cache in %s: %s", conf->client.cache,
+			err == AFS_EBUSY ? "another process uses it" : afs_err_text(err));
+	struct rpc_service service;
+	client_service(c->client, &service);
+	/* Servers elsewhere cannot be reached from a port that is bound to loopback. */
+	uint32_t ip = conf->database_servers.n ? 0 : conf->listen.v[0];
+	TRY(open_ports(c, w, CELL_CLIENT, &service, 1, WORKERS_CB, &ip, 1));
+	err = client_start(c->client, c->roles[CELL_CLIENT].ports[0]);
+	if (err != AFS_OK)
+		return fail(w, "client", err, "%s", afs_err_text(err));
+	char port[24];
+	snprintf(port, sizeof(port), "port %u", conf->roles.client.port);
+	tell(w, CELL_STEP_OK, "client", port);
+	if (!*conf->client.mount)
+		return AFS_OK;
+	tell(w, CELL_STEP, "mount", "");
+	err = client_mount(c->client, conf->client.mount);
+	if (err != AFS_OK)
+		return fail(w, "mount", err, "%s cannot be mounted: %s%s", conf->client.mount, afs_err_text(err),
+			err == AFS_ENODEV ? "; is FUSE there (/dev/fuse, fusermount3)?" : "");
+	tell(w, CELL_STEP_OK, "mount", conf->client.mount);
+	return AFS_OK;
+}
+
+/* --- the whole ----------------------------------------------------------------------------- */
+
+static afs_err start_control(struct cell *c, const struct cell_watch *w)
+{
+	CLEANUP(str) char *path = mem_printf("%s/control", c->conf->run);
+	c->ctl = path ? ctl_server_new(path) : NULL;
+	if (!c->ctl)
+		return fail(w, "control", AFS_ENOMEM, "out of memory");
+	afs_err err = verbs_add(c->ctl, c);
+	if (err == AFS_OK)
+		err = ctl_server_start(c->ctl);
+	if (err != AFS_OK)
+		return fail(w, "control", err, "the socket %s cannot be made: %s", path, afs_err_text(err));
+	return AFS_OK;
+}
+
+static afs_err start_all(struct cell *c, const struct cell_watch *w)
+{
+	TRY(start_places(c, w));
+	c->pool = rx_buf_pool_new(POOL_BYTES);
+	if (!c->pool)
+		return fail(w, "start", AFS_ENOMEM, "out of memory");
+	TRY(start_realm(c, w));
+	TRY(start_databases(c, w));
+	TRY(start_self(c, w));
+	TRY(start_store(c, w));
+	TRY(start_ports(c, w));
+	TRY(register_server(c, w));
+	TRY(run_reconcile(c, c->conf, w, NULL));
+	TRY(start_client(c, w));
+	CLEANUP(buf) struct buf why = {};
+	afs_err err = state_keep(c->state, &why);
+	if (err != AFS_OK)
+		return fail_why(w, "state", err, &why);
+	preflight_alive(c->conf);
+	return start_control(c, w);
+}
+
+afs_err cell_open(struct conf *conf, struct state *state, bool log_on_stderr, const struct cell_watch *watch, struct cell **out)
+{
+	struct cell *c = mem_new(struct cell);
+	if (!c) {
+		state_close(state);
+		conf_free(conf);
+		return AFS_ENOMEM;
+	}
+	char old[8];
+	(void)log_last_error(old, sizeof(old)); /* what went before is no reason of ours */
+	mtx_init(&c->lock, RANK_CELL);
+	c->conf = conf;
+	c->state = state;
+	c->log_fd = -1;
+	c->log_on_stderr = log_on_stderr;
+	c->started = clk_mono();
+	c->stop_fd = eventfd(0, EFD_CLOEXEC);
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	c->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+	if (log_on_stderr)
+		log_to(STDERR_FILENO, (enum log_level)conf->log.level);
+	afs_err err = c->stop_fd < 0 || c->signal_fd < 0 ? fail(watch, "start", AFS_EIO, "no more descriptors") : start_all(c, watch);
+	if (err != AFS_OK) {
+		cell_close(c, NULL);
+		return err;
+	}
+	log_info("cell.serving cell=%s ms=%lld", conf->cell, (long long)((clk_mono() - c->started) / MSEC(1)));
+	*out = c;
+	return AFS_OK;
+}
+
+static void close_role(struct cell_role_ports *r)
+{
+	for (size_t i = 0; i < r->port_count; i++)
+		rpc_port_close(r->ports[i]);
+	if (r->workers)
+		rpc_workers_free(r->workers);
+	*r = (struct cell_role_ports){};
+}
+
+void cell_close(struct cell *c, const struct cell_watch *w)
+{
+	if (!c)
+		return;
+	tell(w, CELL_STEP, "stopping", "");
+	if (c->kept_serving)
+		preflight_alive(c->conf);
+	ctl_server_free(c->ctl);
+	if (c->client) {
+		client_unmount(c->client);
+		client_stop(c->client);
+	}
+	close_role(&c->roles[CELL_CLIENT]);
+	client_free(c->client);
+	if (c->fs)
+		fileserver_stop(c->fs);
+	close_role(&c->roles[CELL_VOL]);
+	close_role(&c->roles[CELL_FS]);
+	if (c->vol)
+		volserver_free(c->vol);
+	fileserver_free(c->fs);
+	close_role(&c->roles[CELL_VL]);
+	close_role(&c->roles[CELL_PT]);
+	if (c->keeper_runs) {
+		vs_store_stop(c->store);
+		pthread_join(c->keeper, NULL);
+	}
+	if (c->store)
+		vs_store_close(c->store);
+	self_close(c->self);
+	vl_close(c->vl);
+	pt_close(c->pt);
+	adapters_free(c->adapters);
+	keys_close(c->keys);
+	if (c->kdc)
+		realm_kdc_stop(c->kdc);
+	realm_close(c->realm);
+	if (c->pool)
+		rx_buf_pool_free(c->pool);
+	audit_close(c->audit);
+	if (c->kept_serving)
+		log_info("cell.stopped cell=%s", c->conf->cell);
+	log_to(STDERR_FILENO, LOG_INFO);
+	if (c->log_fd >= 0)
+		close(c->log_fd);
+	if (c->stop_fd >= 0)
+		close(c->stop_fd);
+	if (c->signal_fd >= 0)
+		close(c->signal_fd);
+	state_close(c->state); /* last: it holds the lock, and takes away what a failed first start made */
+	mem_free(c->keytab);
+	conf_free(c->conf);
+	mtx_fini(&c->lock);
+	mem_free(c);
+	tell(w, CELL_STEP_OK, "stopping", "");
+}
+
+struct differences {
+	const struct cell_watch *watch;
+};
+static void on_difference(void *ctx, const char *path)
+{
+	const struct differences *d = ctx;
+	tell(d->watch, CELL_PROBLEM, path, "changed, which takes a restart: afscell down, then afscell up");
+}
+
+afs_err cell_reconcile(struct cell *c, struct conf *conf, const json_t *passwords, const struct cell_watch *watch)
+{
+	struct differences d = {watch};
+	mtx_lock(&c->lock);
+	size_t n = conf_fixed_differences(c->conf, conf, on_difference, &d);
+	/* Administrators are asked for on every call; the rest of the desired state is done once. */
+	afs_err err = adapters_set_administrators(c->adapters, &conf->administrators);
+	if (err == AFS_OK)
+		err = run_reconcile(c, conf, watch, passwords);
+	mtx_unlock(&c->lock);
+	conf_free(conf);
+	return err == AFS_OK && n ? AFS_EINVAL : err;
+}
+
+void cell_stop(struct cell *c)
+{
+	uint64_t one = 1;
+	while (write(c->stop_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+void cell_run(struct cell *c)
+{
+	unsigned ticks = 0;
+	c->kept_serving = true;
+	mono_ns next = clk_mono() + MSEC(TICK_MS);
+	for (;;) {
+		struct pollfd p[2] = {{.fd = c->signal_fd, .events = POLLIN}, {.fd = c->stop_fd, .events = POLLIN}};
+		int64_t wait_ms = (next - clk_mono()) / MSEC(1);
+		int n = poll(p, 2, wait_ms < 0 ? 0 : (int)wait_ms + 1);
+		if (n < 0 && errno != EINTR)
+			return;
+		if (p[1].revents)
+			return;
+		if (n > 0 && p[0].revents) {
+			struct signalfd_siginfo si;
+			if (read(c->signal_fd, &si, sizeof(si)) == (ssize_t)sizeof(si) && si.ssi_signo != SIGHUP)
+				return;
+			if (!c->log_on_stderr && open_log(c) != AFS_OK)
+				log_warn("cell.log.reopen_failed file=%s", c->conf->log.file);
+		}
+		if (clk_mono() < next)
+			continue;
+		next += MSEC(TICK_MS);
+		if (c->vol)
+			volserver_tick(c->vol, clk_mono());
+		if (++ticks % ALIVE_EVERY == 0)
+			preflight_alive(c->conf);
+	}
+}
+
+/* --- status -------------------------------------------------------------------------------- */
+
+static void add_role(json_t *list, const char *name, const char *state, unsigned port)
+{
+	json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", name, "state", state, "port",
+						port ? json_integer((json_int_t)port) : json_null()));
+}
+
+json_t *cell_status(struct cell *c)
+{
+	const struct conf *conf = c->conf;
+	json_t *roles = json_array();
+	for (int i = 0; i < CELL_ROLES; i++) {
+		const struct conf_role *want = role_conf(conf, (enum cell_role)i);
+		add_role(roles, role_names[i], c->roles[i].port_count ? "running" : "off", want->enabled ? want->port : 0);
+	}
+	if (c->kdc) {
+		struct realm_kdc_status ks;
+		realm_kdc_status(c->kdc, &ks);
+		add_role(roles, "kdc", ks.state == REALM_KDC_RUNNING ? "running" : ks.state == REALM_KDC_WAITING ? "restarting" : "stopped",
+			conf->realm.kdc_port);
+	}
+	const char *mount = c->client ? client_mounted_at(c->client) : NULL;
+	json_t *addresses = json_array();
+	for (size_t i = 0; i < conf->listen.n; i++)
+		json_array_append_new(addresses, json_string(IPV4(conf->listen.v[i])));
+	return json_pack("{s:s, s:s, s:s, s:o, s:n, s:s, s:i, s:I, s:s, s:o, s:o}", "cell", conf->cell, "realm", conf->realm.name,
+		"state", "serving", "mount", mount ? json_string(mount) : json_null(), "console", "version", VERSION, "pid",
+		(int)getpid(), "uptime_s", (json_int_t)((clk_mono() - c->started) / NS_PER_SEC), "config", conf->file, "listen", addresses,
+		"roles", roles);
+}

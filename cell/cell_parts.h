@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The rooms of the house, for cell.c and the verbs of the control socket. */
+#pragma once
+#include "cell/adapters.h"
+#include "cell/audit.h"
+#include "cell/base/mtx.h"
+#include "cell/cell.h"
+#include "cell/ctl.h"
+#include "cell/keys/keys.h"
+#include "cell/realm/realm.h"
+#include "cell/reconcile.h"
+#include "cell/self.h"
+#include "cell/state.h"
+#include "client/client.h"
+#include "dbserver/dbserver.h"
+#include "fileserver/fileserver.h"
+#include "fileserver/store/store.h"
+#include "fileserver/volserver.h"
+#include "rx/io/port.h"
+
+enum { CELL_IPS_MAX = ADAPTERS_ADDRS_MAX };
+enum cell_role { CELL_PT, CELL_VL, CELL_FS, CELL_VOL, CELL_CLIENT, CELL_ROLES };
+
+struct cell_role_ports {
+	struct rpc_workers *workers;
+	struct rpc_port *ports[CELL_IPS_MAX]; /* one per address */
+	size_t port_count;
+};
+
+struct cell {
+	struct conf *conf;
+	struct state *state;
+	uint8_t uuid[16];
+	int log_fd, stop_fd, signal_fd;
+	bool log_on_stderr, keeper_runs, kept_serving;
+	mono_ns started;
+	char *keytab;
+
+	struct audit *audit;
+	struct rx_buf_pool *pool;
+	struct realm *realm; /* NULL: external */
+	struct realm_kdc *kdc;
+	struct keys *keys;   /* NULL: no server role */
+	struct adapters *adapters;
+	struct vl *vl;       /* NULL each: that role is off */
+	struct pt *pt;
+	struct self *self;
+	struct vs_store *store;
+	pthread_t keeper;
+	struct fileserver *fs;
+	struct volserver *vol;
+	struct client *client;
+	struct cell_role_ports roles[CELL_ROLES];
+	uint32_t own_ips[CELL_IPS_MAX];
+	size_t own_ip_count;
+	struct ctl_server *ctl;
+
+	struct mtx lock; /* one reconciliation at a time */
+};
+
+/* What parts ask of the house; ctx is a struct cell. */
+void cell_port_afs_name(void *ctx, const struct rx_caller *caller, struct keys_name *out);
+bool cell_port_superuser(void *ctx, const struct rx_caller *caller);
+void cell_port_done(void *ctx, const struct rpc_call *call, const void *in, afs_err err, int32_t code, int64_t took_ns);
+void cell_port_changed(void *ctx, afs_volid volume);

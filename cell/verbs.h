@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What can be asked through the control socket about the cell itself: status, down, reconcile,
+ * users.missing, check.  verbs_add also adds those of the other suites. */
+#pragma once
+#include "cell/cell.h"
+#include "cell/ctl.h"
+
+afs_err verbs_add(struct ctl_server *ctl, struct cell *c);
