@@ -53,7 +53,7 @@ size_t rx_ack_build(struct rx_call *call, mono_ns now, enum rx_reason reason, rx
 	memset(out + RX_ACK_FIXED, 1, in_order);
 	for (uint32_t i = in_order; i < n; i++)
 		out[RX_ACK_FIXED + i] = call->ahead && call->ahead[(call->in_first + i) % RX_AHEAD] != NULL;
-	uint32_t window = rx_recv_window(call);
+	uint32_t window = rx_recv_window(call->conn);
 	call->in_edge = MAX(call->in_edge, call->in_first + window);
 	call->chan->own_window = (uint16_t)window;
 	return RX_ACK_FIXED + n + put_tail(out + RX_ACK_FIXED + n, call->conn->peer->size_own, window);
@@ -63,7 +63,8 @@ size_t rx_ack_build(struct rx_call *call, mono_ns now, enum rx_reason reason, rx
 size_t rx_ack_build_over(struct rx_conn *c, struct rx_channel *ch, enum rx_reason reason, uint8_t *out)
 {
 	put_fixed(out, ch->last_in + 1, ch->last_in, reason == RX_ACK_DELAY ? 0 : ch->ack_serial, reason, 0);
-	uint32_t window = ch->own_window ? ch->own_window : RX_WINDOW_START;
+	uint32_t window = rx_recv_window(c);
+	ch->own_window = (uint16_t)window;
 	return RX_ACK_FIXED + put_tail(out + RX_ACK_FIXED, c->peer->size_own, window);
 }
 
@@ -121,7 +122,8 @@ static void arm_persist(struct rx_call *call, mono_ns now)
 	if (!stuck)
 		call->persists = 0;
 	else if (call->due[RX_DUE_PERSIST] == MONO_NEVER)
-		rx_call_set_due(call, RX_DUE_PERSIST, now + (MSEC(250) << MIN(call->persists++, 4)));
+		rx_call_set_due(call, RX_DUE_PERSIST, now + (MSEC(250) << MIN(call->persists, 4)));
+	call->persists += stuck && call->persists < 4;
 }
 
 static void prove(struct rx_call *call, rx_serial serial)

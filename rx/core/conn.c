@@ -280,6 +280,12 @@ static int32_t code_of(afs_err err)
 	return code ? code : RX_PROTOCOL_ERROR;
 }
 
+void rx_conn_doom(struct rx_conn *c, mono_ns now, afs_err err)
+{
+	c->doom = err;
+	rx_conn_set_due(c, RX_CONN_DOOM, now);
+}
+
 /* --- the handshake ------------------------------------------------------------------------- */
 
 static bool has_waiting_call(const struct rx_conn *c)
@@ -410,9 +416,9 @@ void rx_conn_tick(struct rx_conn *c, mono_ns now)
 		c->due[RX_CONN_ABORT] = MONO_NEVER;
 		rx_conn_tx(c, RX_TX_ABORT);
 	}
-	if (c->due[RX_CONN_EXPIRED] <= now) {
-		c->due[RX_CONN_EXPIRED] = MONO_NEVER;
-		rx_conn_fail(c, now, AFS_EEXPIRED, rx_sec_code(AFS_EEXPIRED), true, 0);
+	if (c->due[RX_CONN_DOOM] <= now) {
+		c->due[RX_CONN_DOOM] = MONO_NEVER;
+		rx_conn_fail(c, now, c->doom, code_of(c->doom), true, 0);
 	}
 	if (c->due[RX_CONN_IDLE] <= now) {
 		c->due[RX_CONN_IDLE] = MONO_NEVER;
@@ -483,7 +489,7 @@ static bool emit_challenge(struct rx_conn *c, mono_ns now, struct rx_datagram *o
 	size_t len = 0;
 	afs_err err = c->sec->ops->challenge(c->sec, body, sizeof(body), &len);
 	if (err != AFS_OK) {
-		rx_conn_fail(c, now, err, code_of(err), true, 0);
+		rx_conn_doom(c, now, err);
 		return false;
 	}
 	struct rx_header h;
@@ -509,7 +515,7 @@ static bool emit_response(struct rx_conn *c, mono_ns now, struct rx_datagram *ou
 		len = 0;
 	rx_endpoint_scratch_trim(c->ep, RX_RESPONSE_MAX - len);
 	if (err != AFS_OK) {
-		rx_conn_fail(c, now, err, code_of(err), true, 0);
+		rx_conn_doom(c, now, err);
 		return false;
 	}
 	if (!rx_peer_allows(c->peer, c, RX_HEADER + len, 0))

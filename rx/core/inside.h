@@ -223,7 +223,7 @@ struct rx_channel {
 	uint16_t own_window;  /* last announced by us; 0: none */
 };
 
-enum rx_conn_due { RX_CONN_CHALLENGE, RX_CONN_ABORT, RX_CONN_EXPIRED, RX_CONN_IDLE, RX_CONN_DUES };
+enum rx_conn_due { RX_CONN_CHALLENGE, RX_CONN_ABORT, RX_CONN_DOOM, RX_CONN_IDLE, RX_CONN_DUES };
 
 struct rx_conn {
 	struct map_node node;
@@ -243,6 +243,8 @@ struct rx_conn {
 	rx_serial serial, first_serial;
 	int32_t code;
 	afs_err err;
+	afs_err doom; /* what RX_CONN_DOOM ends it with: failures found while sending wait for a tick,
+	                 so that events only come from what the driver does */
 	mono_ns expires, last_used;
 	int64_t dead_ns, idle_ns, hard_ns;
 	struct list tx_link;   /* ep->tx_conns or peer->blocked */
@@ -269,6 +271,7 @@ void rx_conn_fail(struct rx_conn *c, mono_ns now, afs_err err, int32_t code, boo
 void rx_conn_set_due(struct rx_conn *c, enum rx_conn_due what, mono_ns at);
 void rx_conn_settle(struct rx_conn *c, mono_ns now); /* a call went: is it idle, or to be freed? */
 void rx_conn_free(struct rx_conn *c, mono_ns now);
+void rx_conn_doom(struct rx_conn *c, mono_ns now, afs_err err);
 void rx_conn_challenge(struct rx_conn *c, mono_ns now); /* a call waits for the caller's name */
 /* A datagram of `len` bytes goes out for `c`: books, and the header for it. */
 void rx_conn_sent(struct rx_conn *c, mono_ns now, size_t len);
@@ -305,6 +308,7 @@ struct rx_call {
 	bool delivered;  /* the layer above knows of it */
 	bool ended;      /* over before its time; err and code say why */
 	bool app_done;   /* the layer above will give nothing more */
+	bool held;       /* for the amplification limit, once or more */
 	bool blocked;    /* in peer->blocked, not in tx_calls */
 	bool busy_turn;  /* at the head of tx_calls, turn_left of its turn left */
 	uint8_t events;
@@ -396,7 +400,7 @@ bool rx_call_emit(struct rx_call *call, mono_ns now, struct rx_datagram *out, bo
 /* recv.c */
 void rx_recv_data(struct rx_call *call, mono_ns now, const struct rx_header *h, const struct rx_datagram *d);
 void rx_recv_drop(struct rx_call *call);
-uint32_t rx_recv_window(const struct rx_call *call);
+uint32_t rx_recv_window(const struct rx_conn *c);
 
 /* ack.c */
 size_t rx_ack_build(struct rx_call *call, mono_ns now, enum rx_reason reason, rx_serial serial, uint8_t *out);

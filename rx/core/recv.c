@@ -29,9 +29,8 @@ void rx_recv_drop(struct rx_call *call)
 
 /* The window that we announce.  A caller whose name is still awaited gets a small one, and when
  * buffers run short everyone does. */
-uint32_t rx_recv_window(const struct rx_call *call)
+uint32_t rx_recv_window(const struct rx_conn *c)
 {
-	const struct rx_conn *c = call->conn;
 	const struct rx_endpoint *ep = c->ep;
 	if (!c->known)
 		return RX_WINDOW_START;

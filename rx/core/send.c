@@ -221,7 +221,7 @@ bool rx_send_emit(struct rx_call *call, mono_ns now, struct rx_datagram *out, bo
 	if (!p)
 		return false;
 	if (now >= c->expires) {
-		rx_conn_set_due(c, RX_CONN_EXPIRED, now); /* it ends this call: not from in here */
+		rx_conn_doom(c, now, AFS_EEXPIRED);
 		return false;
 	}
 	mono_ns wait = rx_cong_pace(call, now);
@@ -231,8 +231,9 @@ bool rx_send_emit(struct rx_call *call, mono_ns now, struct rx_datagram *out, bo
 	}
 	uint32_t len = RX_HEADER + p->len;
 	if (!rx_peer_allows(c->peer, c, len, RX_PING_BYTES)) {
-		if (!call->blocked)
+		if (!call->held)
 			RX_COUNT(c->ep, held_unproven);
+		call->held = true;
 		*blocked = true;
 		return false;
 	}
