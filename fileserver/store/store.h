@@ -301,19 +301,20 @@ afs_err vs_file_read(struct vs_file *f, uint64_t pos, void *p, size_t n, size_t 
 void vs_file_close(struct vs_file *f); /* also gives the volume's reference back */
 static inline void vs_file_cleanup(struct vs_file **f) { if (*f) vs_file_close(*f); }
 
-/* StoreData (fileserver.md §3, steps 1-4).  Nobody sees anything of it before vs_write_end. */
+/* StoreData (fileserver.md §3, steps 1-4).  Nobody sees anything of it before vs_write_end.  How safe it is then is the
+ * store's durability; the wire's FSYNC bit asks for no more than that. */
 struct vs_write {
 	uint64_t pos, length, file_length; /* as announced: the wire's three */
 	const struct vs_set *set;          /* NULL: none */
 	bool keep_setid;                   /* the caller is an administrator: 06000 stays */
-	bool sync;                         /* FSYNC was asked: content and row are on disk before vs_write_end returns */
 };
-/* AFS_EISDIR: not a plain file; AFS_EFBIG: pos + length past 2^63 - 1; AFS_EOVERQUOTA, AFS_EDISKFULL judged on what was announced. */
+/* AFS_EISDIR: not a plain file; AFS_EFBIG: a file would be larger than 2^54 bytes; AFS_EOVERQUOTA, AFS_EDISKFULL judged on what was announced. */
 afs_err vs_write_begin(struct vs_volume *v, struct vs_fid fid, const struct vs_write *w, const struct vs_who *who,
 	struct vs_writer **out);
 /* The next n bytes, in order.  More than announced: AFS_EINVAL.  Any error sticks: vs_write_end then gives it and nothing changes. */
 afs_err vs_write_put(struct vs_writer *w, const void *p, size_t n);
-/* Commit what came (all, or less when the client stopped early: DV moves on all the same).  Frees w in every case. */
+/* Commit what came (all, or less when the client stopped early: DV moves on all the same).  Frees w in every case.  AFS_EIO
+ * may mean that DV moved on and part of an overwritten range is new: the client must look again, as the protocol says. */
 afs_err vs_write_end(struct vs_writer *w, const struct vs_who *who, struct vs_status *out);
 /* Forget it: nothing changes. */
 void vs_write_cancel(struct vs_writer *w);
