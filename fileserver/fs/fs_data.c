@@ -120,7 +120,6 @@ static afs_err store(struct rpc_call *call, const struct AFSFid *fid, const stru
 		.file_length = file_length,
 		.set = &set,
 		.keep_setid = a.standing.admin,
-		.sync = in->Mask & FS_FSYNC,
 	};
 	struct vs_writer *w;
 	TRY(vs_write_begin(a.vol, vs_fid(fid), &write, &a.who, &w));
