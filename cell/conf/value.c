@@ -261,7 +261,8 @@ static void set_string(struct conf_loader *l, const struct conf_row *row, const 
 		wrong(l, row, path, n);
 		return;
 	}
-	if (*n->text && !conf_name_ok(row->kind, n->text)) {
+	bool computed = *row->dflt == '<' && strcmp(n->text, row->dflt) == 0; /* as the sample writes it */
+	if (*n->text && !computed && !conf_name_ok(row->kind, n->text)) {
 		wrong(l, row, path, n);
 		return;
 	}
