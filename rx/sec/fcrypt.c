@@ -5,6 +5,8 @@
  * one leaks through a shared cache; the cipher's 56 bits are the weaker side of it. */
 #include "rx/sec/fcrypt.h"
 
+#include "rx/sec/fcrypt_wide.h"
+
 #include <endian.h>
 #include <string.h>
 
@@ -127,6 +129,14 @@ static inline void dec4(const struct fcrypt_key *k, struct half b[4])
 	b[0] = b0, b[1] = b1, b[2] = b2, b[3] = b3;
 }
 
+/* A block as it lies in memory: enough for chaining, where only XOR is done. */
+static inline uint64_t raw(const uint8_t *p)
+{
+	uint64_t v;
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
 static void run_encrypt(const struct fcrypt_key *k, struct half x, uint8_t *data, size_t len)
 {
 	for (; len >= FCRYPT_BLOCK; data += FCRYPT_BLOCK, len -= FCRYPT_BLOCK) {
@@ -142,8 +152,38 @@ void fcrypt_pcbc_encrypt(const struct fcrypt_key *k, const uint8_t iv[8], uint8_
 	run_encrypt(k, load(iv), data, len);
 }
 
-/* Only the cheap mixing is a chain here: the four decryptions do not wait for each other. */
+/* --- decrypting: only the cheap mixing is a chain, the blocks do not wait for each other --------- */
+
+static uint64_t decrypt_wide(const struct fcrypt_key *k, uint64_t x, uint8_t *data, size_t blocks)
+{
+	uint64_t b[FCRYPT_WIDE] = {};
+	memcpy(b, data, blocks * FCRYPT_BLOCK);
+	fcrypt_wide_decrypt(k, b);
+	for (size_t j = 0; j < blocks; j++) {
+		uint64_t c = raw(data + j * FCRYPT_BLOCK), p = b[j] ^ x;
+		memcpy(data + j * FCRYPT_BLOCK, &p, sizeof(p));
+		x = p ^ c;
+	}
+	return x;
+}
+
 void fcrypt_pcbc_decrypt(const struct fcrypt_key *k, const uint8_t iv[8], uint8_t *data, size_t len)
+{
+	if (fcrypt_wide_here()) {
+		uint64_t chain = raw(iv);
+		while (len / FCRYPT_BLOCK >= FCRYPT_WIDE_LEAST) {
+			size_t n = len / FCRYPT_BLOCK < FCRYPT_WIDE ? len / FCRYPT_BLOCK : FCRYPT_WIDE;
+			chain = decrypt_wide(k, chain, data, n);
+			data += n * FCRYPT_BLOCK;
+			len -= n * FCRYPT_BLOCK;
+		}
+		fcrypt_plain_decrypt(k, (const uint8_t *)&chain, data, len);
+	} else {
+		fcrypt_plain_decrypt(k, iv, data, len);
+	}
+}
+
+void fcrypt_plain_decrypt(const struct fcrypt_key *k, const uint8_t iv[8], uint8_t *data, size_t len)
 {
 	struct half x = load(iv);
 	for (; len >= 4 * FCRYPT_BLOCK; data += 4 * FCRYPT_BLOCK, len -= 4 * FCRYPT_BLOCK) {
@@ -165,54 +205,115 @@ void fcrypt_pcbc_decrypt(const struct fcrypt_key *k, const uint8_t iv[8], uint8_
 	}
 }
 
-/* Four lanes, each with a run; a lane whose run ends takes the next one.  When fewer than four are
- * left, they are finished one after the other. */
+/* --- encrypting several runs: each lane has one; a lane whose run ends takes the next -------------- */
+
+struct lanes {
+	struct fcrypt_run *run[FCRYPT_WIDE];
+	uint64_t x[FCRYPT_WIDE]; /* what the next block is mixed with */
+	size_t n;
+};
+
+static void lanes_fill(struct lanes *l, size_t most, uint64_t start, struct fcrypt_run **next, struct fcrypt_run *end)
+{
+	for (; l->n < most && *next < end; ++*next)
+		if ((*next)->len >= FCRYPT_BLOCK) {
+			l->run[l->n] = *next;
+			l->x[l->n++] = start;
+		}
+}
+
+/* Bytes that each of the first n lanes still has. */
+static size_t lanes_common(const struct lanes *l, size_t n)
+{
+	size_t len = l->run[0]->len;
+	for (size_t j = 1; j < n; j++)
+		len = l->run[j]->len < len ? l->run[j]->len : len;
+	return len - len % FCRYPT_BLOCK;
+}
+
+/* The first n lanes are `len` bytes further: drop those at their end. */
+static void lanes_advance(struct lanes *l, size_t n, size_t len)
+{
+	size_t kept = 0;
+	for (size_t j = 0; j < l->n; j++) {
+		if (j < n) {
+			l->run[j]->data += len;
+			l->run[j]->len -= len;
+		}
+		if (l->run[j]->len < FCRYPT_BLOCK)
+			continue;
+		l->run[kept] = l->run[j];
+		l->x[kept++] = l->x[j];
+	}
+	l->n = kept;
+}
+
+static void lanes_encrypt_wide(const struct fcrypt_key *k, struct lanes *l)
+{
+	size_t n = l->n, len = lanes_common(l, n);
+	for (size_t at = 0; at < len; at += FCRYPT_BLOCK) {
+		uint64_t p[FCRYPT_WIDE], b[FCRYPT_WIDE] = {};
+		for (size_t j = 0; j < n; j++) {
+			p[j] = raw(l->run[j]->data + at);
+			b[j] = p[j] ^ l->x[j];
+		}
+		fcrypt_wide_encrypt(k, b);
+		for (size_t j = 0; j < n; j++) {
+			memcpy(l->run[j]->data + at, &b[j], FCRYPT_BLOCK);
+			l->x[j] = p[j] ^ b[j];
+		}
+	}
+	lanes_advance(l, n, len);
+}
+
+static void lanes_encrypt_4(const struct fcrypt_key *k, struct lanes *l)
+{
+	size_t len = lanes_common(l, 4);
+	struct half x[4];
+	for (int j = 0; j < 4; j++)
+		x[j] = load((const uint8_t *)&l->x[j]);
+	for (size_t at = 0; at < len; at += FCRYPT_BLOCK) {
+		struct half p[4], b[4];
+		for (int j = 0; j < 4; j++) {
+			p[j] = load(l->run[j]->data + at);
+			b[j] = mix(p[j], x[j]);
+		}
+		enc4(k, b);
+		for (int j = 0; j < 4; j++) {
+			store(l->run[j]->data + at, b[j]);
+			x[j] = mix(p[j], b[j]);
+		}
+	}
+	for (int j = 0; j < 4; j++)
+		store((uint8_t *)&l->x[j], x[j]);
+	lanes_advance(l, 4, len);
+}
+
+static void encrypt_many(const struct fcrypt_key *k, const uint8_t iv[8], struct fcrypt_run *runs, size_t n, bool wide)
+{
+	struct lanes l = {.n = 0};
+	struct fcrypt_run *next = runs;
+	for (;;) {
+		lanes_fill(&l, wide ? FCRYPT_WIDE : 4, raw(iv), &next, runs + n);
+		if (wide && l.n >= FCRYPT_WIDE_LEAST)
+			lanes_encrypt_wide(k, &l);
+		else if (l.n >= 4)
+			lanes_encrypt_4(k, &l);
+		else
+			break;
+	}
+	for (size_t j = 0; j < l.n; j++)
+		run_encrypt(k, load((const uint8_t *)&l.x[j]), l.run[j]->data, l.run[j]->len);
+}
+
 void fcrypt_pcbc_encrypt_many(
 	const struct fcrypt_key *k, const uint8_t iv[8], struct fcrypt_run *runs, size_t n)
 {
-	struct fcrypt_run *lane[4];
-	struct half x[4];
-	const struct half start = load(iv);
-	size_t next = 0;
-	int lanes = 0;
+	encrypt_many(k, iv, runs, n, fcrypt_wide_here());
+}
 
-	for (;;) {
-		while (lanes < 4 && next < n) {
-			if (runs[next].len >= FCRYPT_BLOCK) {
-				lane[lanes] = &runs[next];
-				x[lanes++] = start;
-			}
-			next++;
-		}
-		if (lanes < 4)
-			break;
-		size_t len = lane[0]->len;
-		for (int j = 1; j < 4; j++)
-			len = lane[j]->len < len ? lane[j]->len : len;
-		len -= len % FCRYPT_BLOCK;
-		for (size_t at = 0; at < len; at += FCRYPT_BLOCK) {
-			struct half p[4], b[4];
-			for (int j = 0; j < 4; j++) {
-				p[j] = load(lane[j]->data + at);
-				b[j] = mix(p[j], x[j]);
-			}
-			enc4(k, b);
-			for (int j = 0; j < 4; j++) {
-				store(lane[j]->data + at, b[j]);
-				x[j] = mix(p[j], b[j]);
-			}
-		}
-		int kept = 0;
-		for (int j = 0; j < 4; j++) {
-			lane[j]->data += len;
-			lane[j]->len -= len;
-			if (lane[j]->len < FCRYPT_BLOCK)
-				continue;
-			lane[kept] = lane[j];
-			x[kept++] = x[j];
-		}
-		lanes = kept;
-	}
-	for (int j = 0; j < lanes; j++)
-		run_encrypt(k, x[j], lane[j]->data, lane[j]->len);
+void fcrypt_plain_encrypt_many(
+	const struct fcrypt_key *k, const uint8_t iv[8], struct fcrypt_run *runs, size_t n)
+{
+	encrypt_many(k, iv, runs, n, false);
 }

@@ -5,7 +5,7 @@
  *
  * One block waits for sixteen chains of table reads, so a processor does several independent blocks
  * in the time of one.  Decrypting has them within a run of bytes; encrypting only in several
- * runs, hence the _many.
+ * runs, hence the _many.  Processors with AVX2 take 32 blocks abreast, others four.
  *
  * Source: protocol rx-security.md §3.2-3.4; tests/vectors/sec/fcrypt. */
 #pragma once

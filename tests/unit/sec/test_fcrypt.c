@@ -2,7 +2,7 @@
 #include "tests/lib/test.h"
 
 #include "cell/base/mem.h"
-#include "rx/sec/fcrypt.h"
+#include "rx/sec/fcrypt_wide.h"
 
 #include <endian.h>
 #include <string.h>
@@ -93,43 +93,79 @@ static void plain_pcbc(const struct fcrypt_key *k, const uint8_t iv[8], uint8_t 
 	}
 }
 
-static void runs_abreast_give_what_each_gives_alone(void **state)
+typedef void encrypt_many(const struct fcrypt_key *k, const uint8_t iv[8], struct fcrypt_run *runs, size_t n);
+typedef void decrypt(const struct fcrypt_key *k, const uint8_t iv[8], uint8_t *data, size_t len);
+
+static void check_runs(encrypt_many *many, decrypt *back)
 {
-	(void)state;
-	enum { RUNS = 23, MOST = 400 };
-	static uint8_t text[RUNS][MOST], want[RUNS][MOST];
+	enum { RUNS = 80, MOST = 700 };
+	static uint8_t text[RUNS][MOST], was[RUNS][MOST], want[RUNS][MOST];
 	const uint8_t key[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 	uint32_t seed = 1;
 	struct fcrypt_key k;
 	fcrypt_schedule(&k, key);
 
-	for (int round = 0; round < 50; round++) {
-		struct fcrypt_run runs[RUNS] = {};
-		size_t n = seed % (RUNS + 1);
+	for (size_t n = 0; n <= RUNS; n++) {
+		struct fcrypt_run runs[RUNS] = {}, used[RUNS];
 		for (size_t i = 0; i < n; i++) {
 			seed = seed * 1664525 + 1013904223;
-			runs[i] = (struct fcrypt_run){text[i], (seed >> 16) % (MOST / 8 + 1) * 8};
-			if (round % 2)
-				runs[i].len = 64;
+			/* all alike, all different, some empty or with a rest */
+			size_t len = n % 3 == 0 ? 640 : n % 3 == 1 ? (seed >> 16) % MOST : (seed >> 16) % 5 * 8;
+			runs[i] = (struct fcrypt_run){text[i], len};
 			for (size_t j = 0; j < MOST; j++)
 				text[i][j] = (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24);
+			memcpy(was[i], text[i], MOST);
 			memcpy(want[i], text[i], MOST);
-			plain_pcbc(&k, key, want[i], runs[i].len);
+			plain_pcbc(&k, key, want[i], len);
 		}
-		struct fcrypt_run used[RUNS];
 		memcpy(used, runs, sizeof(runs));
-		fcrypt_pcbc_encrypt_many(&k, key, used, n);
+		many(&k, key, used, n);
 		for (size_t i = 0; i < n; i++) {
 			assert_memory_equal(text[i], want[i], MOST);
-			fcrypt_pcbc_decrypt(&k, key, want[i], runs[i].len);
-			fcrypt_pcbc_encrypt(&k, key, want[i], runs[i].len);
+			back(&k, key, text[i], runs[i].len);
+			assert_memory_equal(text[i], was[i], MOST);
+			fcrypt_pcbc_encrypt(&k, key, text[i], runs[i].len);
 			assert_memory_equal(text[i], want[i], MOST);
 		}
-		seed = seed * 1664525 + 1013904223;
-		seed ^= seed >> 15;
+	}
+}
+
+static void runs_abreast_give_what_each_gives_alone(void **state)
+{
+	(void)state;
+	check_runs(fcrypt_pcbc_encrypt_many, fcrypt_pcbc_decrypt);
+}
+
+static void and_so_without_wide_registers(void **state)
+{
+	(void)state;
+	check_runs(fcrypt_plain_encrypt_many, fcrypt_plain_decrypt);
+}
+
+static void thirty_two_blocks_abreast_are_thirty_two_blocks(void **state)
+{
+	(void)state;
+	if (!fcrypt_wide_here())
+		skip();
+	uint64_t seed = 1;
+	for (int round = 0; round < 500; round++) {
+		uint64_t block[FCRYPT_WIDE], one[FCRYPT_WIDE], was[FCRYPT_WIDE];
+		struct fcrypt_key k;
+		seed = seed * UINT64_C(6364136223846793005) + 1;
+		fcrypt_schedule(&k, (const uint8_t *)&seed);
+		for (size_t i = 0; i < FCRYPT_WIDE; i++) {
+			seed = seed * UINT64_C(6364136223846793005) + 1;
+			was[i] = block[i] = one[i] = seed ^ seed >> 29;
+			fcrypt_encrypt(&k, (uint8_t *)&one[i]);
+		}
+		fcrypt_wide_encrypt(&k, block);
+		assert_memory_equal(block, one, sizeof(block));
+		fcrypt_wide_decrypt(&k, block);
+		assert_memory_equal(block, was, sizeof(block));
 	}
 }
 
 TEST_MAIN(T(published_blocks_encrypt_and_decrypt), T(the_schedule_of_a_key_is_the_published_one),
 	T(parity_bits_of_a_key_do_not_matter), T(pcbc_gives_the_published_text),
-	T(runs_abreast_give_what_each_gives_alone))
+	T(runs_abreast_give_what_each_gives_alone), T(and_so_without_wide_registers),
+	T(thirty_two_blocks_abreast_are_thirty_two_blocks))
