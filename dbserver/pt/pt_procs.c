@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * PR's procedures: who asks, then a verb.  Rights are judged in pt_may.c only. */
+#include "dbserver/pt/pt_store.h"
+
+#include <stdio.h>
+
+#define RPC_WANT_HANDLERS
+#define RPC_PREFIX pt
+#define RPC_ROWS "cell/proto/pt.rpc"
+#include "rx/xdr/iface_pass.h"
+
+static afs_err who_asks(struct rpc_call *call, struct db *db, struct pt_who *who)
+{
+	struct pt *pt = call->service;
+	struct keys_name name = {};
+	if (call->caller && call->caller->authenticated)
+		pt->ports.afs_name(pt->ports.ctx, call->caller, &name);
+	return pt_who_of_name(db, &name, who);
+}
+
+/* A change as its caller: begins, and knows who. */
+static afs_err change_begin(struct rpc_call *call, struct pt_write *w, struct pt_who *who)
+{
+	TRY(pt_write_begin(call->service, w));
+	return who_asks(call, w->db, who);
+}
+
+/* Reading about entry `id`: begins, knows who, has the entry, and may. */
+static afs_err read_begin(struct rpc_call *call, struct pt_read *r, enum pt_verb verb, int32_t id,
+	struct pt_entry *entry)
+{
+	struct pt_who who;
+	struct pt_leave leave;
+	TRY(pt_read_begin(call->service, r));
+	TRY(who_asks(call, r->db, &who));
+	TRY(pt_row_by_id(r->db, id, entry));
+	return pt_may(r->db, &who, verb, entry, &leave);
+}
+
+/* A list into the call's arena. */
+static afs_err give_list(struct rpc_call *call, const struct pt_list *l, int32_t **v, uint32_t *n)
+{
+	*n = l->n;
+	*v = NULL;
+	if (!l->n)
+		return AFS_OK;
+	*v = arena_alloc(call->arena, l->n, sizeof(**v));
+	if (!*v)
+		return AFS_ENOMEM;
+	memcpy(*v, l->v, l->n * sizeof(**v));
+	return AFS_OK;
+}
+
+static void give_entry(const struct pt_entry *e, struct prcheckentry *out)
+{
+	*out = (struct prcheckentry){.flags = e->flags & 0xff,
+		.id = e->id,
+		.owner = e->owner,
+		.creator = e->creator,
+		.ngroups = e->ngroups,
+		.nusers = e->nusers,
+		.count = e->count};
+	memcpy(out->name, e->name, strlen(e->name));
+}
+
+/* --- names and ids: open to everyone ------------------------------------------------------------- */
+
+afs_err pt_name_to_id(
+	struct rpc_call *call, const struct pt_name_to_id_in *in, struct pt_name_to_id_out *out)
+{
+	if (!in->nlist.n)
+		return AFS_OK;
+	CLEANUP(pt_read) struct pt_read r = {};
+	TRY(pt_read_begin(call->service, &r));
+	out->ilist.v = arena_alloc(call->arena, in->nlist.n, sizeof(out->ilist.v[0]));
+	if (!out->ilist.v)
+		return AFS_ENOMEM;
+	out->ilist.n = in->nlist.n;
+	for (uint32_t i = 0; i < in->nlist.n; i++) {
+		const char *name = in->nlist.v[i].text;
+		afs_err err = pt_find_name(
+			call->service, r.db, name, strlen(name), &out->ilist.v[i]);
+		if (err == AFS_ENOENT)
+			out->ilist.v[i] = AFS_ANONYMOUS;
+		else if (err)
+			return err;
+	}
+	return AFS_OK;
+}
+
+afs_err pt_id_to_name(
+	struct rpc_call *call, const struct pt_id_to_name_in *in, struct pt_id_to_name_out *out)
+{
+	if (!in->ilist.n)
+		return AFS_OK;
+	CLEANUP(pt_read) struct pt_read r = {};
+	TRY(pt_read_begin(call->service, &r));
+	out->nlist.v = arena_alloc(call->arena, in->ilist.n, sizeof(out->nlist.v[0]));
+	if (!out->nlist.v)
+		return AFS_ENOMEM;
+	out->nlist.n = in->ilist.n;
+	for (uint32_t i = 0; i < in->ilist.n; i++) {
+		char *text = out->nlist.v[i].text;
+		afs_err err = pt_row_name_of(r.db, in->ilist.v[i], text);
+		if (err == AFS_ENOENT)
+			snprintf(text, PT_NAME_MAX + 1, "%d", in->ilist.v[i]);
+		else if (err)
+			return err;
+	}
+	return AFS_OK;
+}
+
+afs_err pt_list_max(
+	struct rpc_call *call, const struct pt_list_max_in *in, struct pt_list_max_out *out)
+{
+	(void)in;
+	CLEANUP(pt_read) struct pt_read r = {};
+	TRY(pt_read_begin(call->service, &r));
+	return pt_max_get(r.db, &out->uid, &out->gid);
+}
+
+/* --- reading an entry ------------------------------------------------------------------------------ */
+
+afs_err pt_list_entry(
+	struct rpc_call *call, const struct pt_list_entry_in *in, struct pt_list_entry_out *out)
+{
+	CLEANUP(pt_read) struct pt_read r = {};
+	struct pt_entry e;
+	TRY(read_begin(call, &r, PTV_STATUS, in->id, &e));
+	give_entry(&e, &out->entry);
+	return AFS_OK;
+}
+
+afs_err pt_list_elements(struct rpc_call *call, const struct pt_list_elements_in *in,
+	struct pt_list_elements_out *out)
+{
+	CLEANUP(pt_read) struct pt_read r = {};
+	CLEANUP(pt_list) struct pt_list l = {};
+	struct pt_entry e;
+	TRY(read_begin(call, &r, PTV_MEMBERSHIP, in->id, &e));
+	TRY(in->id < 0 ? pt_members_of(r.db, in->id, PT_LIST_MAX, &l)
+		       : pt_groups_of(r.db, in->id, PT_LIST_MAX, &l));
+	return give_list(call, &l, &out->elist.v, &out->elist.n);
+}
+
+afs_err pt_list_super_groups(struct rpc_call *call, const struct pt_list_super_groups_in *in,
+	struct pt_list_super_groups_out *out)
+{
+	CLEANUP(pt_read) struct pt_read r = {};
+	CLEANUP(pt_list) struct pt_list l = {};
+	struct pt_entry e;
+	TRY(read_begin(call, &r, PTV_MEMBERSHIP, in->id, &e));
+	TRY(pt_groups_of(r.db, in->id, PT_LIST_MAX, &l));
+	return give_list(call, &l, &out->elist.v, &out->elist.n);
+}
+
+afs_err pt_list_owned(
+	struct rpc_call *call, const struct pt_list_owned_in *in, struct pt_list_owned_out *out)
+{
+	CLEANUP(pt_read) struct pt_read r = {};
+	CLEANUP(pt_list) struct pt_list l = {};
+	struct pt_who who;
+	struct pt_entry e;
+	struct pt_leave leave;
+	TRY(pt_read_begin(call->service, &r));
+	TRY(who_asks(call, r.db, &who));
+	if (in->id) {
+		TRY(pt_row_by_id(r.db, in->id, &e));
+		TRY(pt_may(r.db, &who, PTV_OWNED, &e, &leave));
+	} else {
+		TRY(pt_may(r.db, &who, PTV_ORPHANS, NULL, &leave));
+	}
+	bool more;
+	/* the cookie is the last id that was given; ids are never 0 */
+	TRY(pt_owned_by(r.db, in->id, in->lastp ? in->lastp : (int64_t)INT32_MIN, PT_LIST_MAX, &l,
+		&more));
+	out->lastp = more ? l.v[l.n - 1] : 0;
+	return give_list(call, &l, &out->elist.v, &out->elist.n);
+}
+
+/* Judged on the member, and when that says no on the group. */
+afs_err pt_is_a_member_of(struct rpc_call *call, const struct pt_is_a_member_of_in *in,
+	struct pt_is_a_member_of_out *out)
+{
+	CLEANUP(pt_read) struct pt_read r = {};
+	struct pt_who who;
+	struct pt_entry member, group;
+	struct pt_leave leave;
+	TRY(pt_read_begin(call->service, &r));
+	TRY(who_asks(call, r.db, &who));
+	TRY(pt_row_by_id(r.db, in->uid, &member));
+	TRY(pt_row_by_id(r.db, in->gid, &group));
+	afs_err err = pt_may(r.db, &who, PTV_MEMBERSHIP, &member, &leave);
+	if (err == AFS_EPERM)
+		err = pt_may(r.db, &who, PTV_MEMBERSHIP, &group, &leave);
+	TRY(err);
+	if (in->gid > 0)
+		return AFS_EBADARG;
+	bool yes = in->gid == AFS_ANYUSER || (in->gid == AFS_AUTHUSER && in->uid != AFS_ANONYMOUS);
+	if (!yes)
+		TRY(pt_is_member(r.db, in->uid, in->gid, &yes));
+	out->flag = yes;
+	return AFS_OK;
+}
+
+/* --- protection subdomains ------------------------------------------------------------------------- */
+
+afs_err pt_get_cps(
+	struct rpc_call *call, const struct pt_get_cps_in *in, struct pt_get_cps_out *out)
+{
+	CLEANUP(pt_read) struct pt_read r = {};
+	CLEANUP(pt_list) struct pt_list l = {};
+	struct pt_entry e;
+	TRY(read_begin(call, &r, PTV_MEMBERSHIP, in->id, &e));
+	TRY(pt_cps(r.db, &e, PT_LIST_MAX, &l));
+	return give_list(call, &l, &out->elist.v, &out->elist.n);
+}
+
+afs_err pt_get_cps2(
+	struct rpc_call *call, const struct pt_get_cps2_in *in, struct pt_get_cps2_out *out)
+{
+	CLEANUP(pt_read) struct pt_read r = {};
+	CLEANUP(pt_list) struct pt_list l = {};
+	struct pt_entry e;
+	if (in->id == PT_BADID) {
+		TRY(pt_read_begin(call->service, &r));
+	} else {
+		TRY(read_begin(call, &r, PTV_MEMBERSHIP, in->id, &e));
+		TRY(pt_cps(r.db, &e, PT_LIST_MAX, &l));
+	}
+	TRY(pt_host_cps(r.db, in->host, PT_LIST_MAX, &l));
+	return give_list(call, &l, &out->elist.v, &out->elist.n);
+}
+
+afs_err pt_get_host_cps(
+	struct rpc_call *call, const struct pt_get_host_cps_in *in, struct pt_get_host_cps_out *out)
+{
+	CLEANUP(pt_read) struct pt_read r = {};
+	CLEANUP(pt_list) struct pt_list l = {};
+	TRY(pt_read_begin(call->service, &r));
+	TRY(pt_host_cps(r.db, in->host, PT_LIST_MAX, &l));
+	return give_list(call, &l, &out->elist.v, &out->elist.n);
+}
+
+/* --- all entries ------------------------------------------------------------------------------------ */
+
+afs_err pt_list_entries(
+	struct rpc_call *call, const struct pt_list_entries_in *in, struct pt_list_entries_out *out)
+{
+	CLEANUP(pt_read) struct pt_read r = {};
+	struct pt_who who;
+	struct pt_leave leave;
+	TRY(pt_read_begin(call->service, &r));
+	TRY(who_asks(call, r.db, &who));
+	TRY(pt_may(r.db, &who, PTV_ALL, NULL, &leave));
+	out->nextstartindex = -1;
+	if (in->startindex < 0)
+		return AFS_EBADARG;
+	struct prcheckentry *v = arena_alloc(call->arena, PT_PAGE, sizeof(*v));
+	if (!v)
+		return AFS_ENOMEM;
+	out->bulkentries.v = v;
+	int64_t n = in->startindex;
+	for (;;) {
+		struct pt_entry e;
+		int64_t after = n;
+		afs_err err = pt_row_next(r.db, &n, &e);
+		if (err == AFS_ENOENT)
+			return AFS_OK;
+		if (err)
+			return err;
+		if (!(in->flag & (e.id < 0 ? PT_LIST_GROUPS : PT_LIST_USERS)))
+			continue;
+		if (out->bulkentries.n == PT_PAGE) {
+			if (after > INT32_MAX)
+				return AFS_ETOOMANY;
+			out->nextstartindex = (int32_t)after;
+			return AFS_OK;
+		}
+		give_entry(&e, &v[out->bulkentries.n++]);
+	}
+}
+
+/* --- changes ------------------------------------------------------------------------------------------ */
+
+afs_err pt_new_entry(
+	struct rpc_call *call, const struct pt_new_entry_in *in, struct pt_new_entry_out *out)
+{
+	CLEANUP(pt_write) struct pt_write w = {};
+	struct pt_who who;
+	if (in->flag != PT_USER && in->flag != PT_GROUP)
+		return AFS_EBADARG;
+	TRY(change_begin(call, &w, &who));
+	struct pt_new want = {.name = in->name.p,
+		.len = in->name.len,
+		.group = in->flag == PT_GROUP,
+		.owner = in->oid};
+	TRY(pt_do_new(&w, &who, &want, &out->id));
+	return pt_write_commit(&w);
+}
+
+afs_err pt_inew_entry(
+	struct rpc_call *call, const struct pt_inew_entry_in *in, struct pt_inew_entry_out *out)
+{
+	(void)out;
+	CLEANUP(pt_write) struct pt_write w = {};
+	struct pt_who who;
+	TRY(change_begin(call, &w, &who));
+	struct pt_new want = {.name = in->name.p,
+		.len = in->name.len,
+		.owner = in->oid,
+		.id = in->id,
+		.by_id = true};
+	int32_t id;
+	TRY(pt_do_new(&w, &who, &want, &id));
+	return pt_write_commit(&w);
+}
+
+afs_err pt_delete(struct rpc_call *call, const struct pt_delete_in *in, struct pt_delete_out *out)
+{
+	(void)out;
+	CLEANUP(pt_write) struct pt_write w = {};
+	struct pt_who who;
+	TRY(change_begin(call, &w, &who));
+	TRY(pt_do_delete(&w, &who, in->id));
+	return pt_write_commit(&w);
+}
+
+afs_err pt_add_to_group(
+	struct rpc_call *call, const struct pt_add_to_group_in *in, struct pt_add_to_group_out *out)
+{
+	(void)out;
+	CLEANUP(pt_write) struct pt_write w = {};
+	struct pt_who who;
+	TRY(change_begin(call, &w, &who));
+	TRY(pt_do_add(&w, &who, in->id, in->gid));
+	return pt_write_commit(&w);
+}
+
+afs_err pt_remove_from_group(struct rpc_call *call, const struct pt_remove_from_group_in *in,
+	struct pt_remove_from_group_out *out)
+{
+	(void)out;
+	CLEANUP(pt_write) struct pt_write w = {};
+	struct pt_who who;
+	TRY(change_begin(call, &w, &who));
+	TRY(pt_do_remove(&w, &who, in->id, in->gid));
+	return pt_write_commit(&w);
+}
+
+afs_err pt_change_entry(
+	struct rpc_call *call, const struct pt_change_entry_in *in, struct pt_change_entry_out *out)
+{
+	(void)out;
+	CLEANUP(pt_write) struct pt_write w = {};
+	struct pt_who who;
+	TRY(change_begin(call, &w, &who));
+	struct pt_change change = {.id = in->id,
+		.name = in->name.p,
+		.len = in->name.len,
+		.owner = in->oid,
+		.newid = in->newid};
+	TRY(pt_do_change(&w, &who, &change));
+	return pt_write_commit(&w);
+}
+
+afs_err pt_set_fields_entry(struct rpc_call *call, const struct pt_set_fields_entry_in *in,
+	struct pt_set_fields_entry_out *out)
+{
+	(void)out;
+	CLEANUP(pt_write) struct pt_write w = {};
+	struct pt_who who;
+	TRY(change_begin(call, &w, &who));
+	struct pt_fields fields = {.id = in->id,
+		.mask = in->mask,
+		.flags = in->flags,
+		.ngroups = in->ngroups,
+		.nusers = in->nusers};
+	TRY(pt_do_set_fields(&w, &who, &fields));
+	return pt_write_commit(&w);
+}
+
+afs_err pt_set_max(
+	struct rpc_call *call, const struct pt_set_max_in *in, struct pt_set_max_out *out)
+{
+	(void)out;
+	CLEANUP(pt_write) struct pt_write w = {};
+	struct pt_who who;
+	TRY(change_begin(call, &w, &who));
+	TRY(pt_do_set_max(&w, &who, in->id, in->gflag));
+	return pt_write_commit(&w);
+}
+
+/* --- service ------------------------------------------------------------------------------------------- */
+
+static bool is_superuser(void *ctx, const struct rx_caller *caller)
+{
+	const struct dbserver_ports *p = &((struct pt *)ctx)->ports;
+	return p->superuser && p->superuser(p->ctx, caller);
+}
+
+static void call_done(void *ctx, const struct rpc_call *call, const void *in, afs_err err,
+	int32_t code, int64_t took_ns)
+{
+	const struct dbserver_ports *p = &((struct pt *)ctx)->ports;
+	if (p->done)
+		p->done(p->ctx, call, in, err, code, took_ns);
+}
+
+size_t pt_services(struct pt *pt, struct rpc_service out[DBSERVER_SERVICES])
+{
+	_Static_assert(ARRAY_SIZE(pt_handlers) == pt_op_count, "a handler per row");
+	out[0] = (struct rpc_service){.iface = &pt_iface,
+		.handlers = pt_handlers,
+		.ctx = pt,
+		.allow_anonymous = true,
+		.superuser = is_superuser,
+		.done = call_done};
+	ubik_services(&pt->ubik, out + 1);
+	return DBSERVER_SERVICES;
+}
