@@ -171,8 +171,8 @@ void der_put_time(struct der_out *o, wall_ns t)
 	struct tm tm;
 	char text[64];
 	int n = gmtime_r(&sec, &tm) ? snprintf(text, sizeof(text), "%04d%02d%02d%02d%02d%02dZ",
-					      tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour,
-					      tm.tm_min, tm.tm_sec)
+					      tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
+					      tm.tm_hour, tm.tm_min, tm.tm_sec)
 				    : 0;
 	if (n != 15)
 		o->full = true;

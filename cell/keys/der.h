@@ -14,8 +14,8 @@ enum {
 	DER_INTEGER = 0x02,
 	DER_BITS = 0x03,
 	DER_OCTETS = 0x04,
-	DER_TIME = 0x18,     /* GeneralizedTime */
-	DER_TEXT = 0x1b,     /* GeneralString */
+	DER_TIME = 0x18, /* GeneralizedTime */
+	DER_TEXT = 0x1b, /* GeneralString */
 	DER_SEQUENCE = 0x30,
 	DER_APPLICATION = 0x60,
 	DER_CONTEXT = 0xa0,
@@ -30,7 +30,10 @@ struct der_bytes {
 	size_t n;
 };
 
-static inline struct der der_of(const uint8_t *p, size_t n) { return (struct der){p, p + n, false}; }
+static inline struct der der_of(const uint8_t *p, size_t n)
+{
+	return (struct der){p, p + n, false};
+}
 /* Is the next element of this tag? */
 bool der_next_is(const struct der *in, uint8_t tag);
 /* The inside of the next element, which must be of this tag; an empty bad reader otherwise. */

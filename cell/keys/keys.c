@@ -100,7 +100,8 @@ static struct key *set_find(struct keyset *set, int32_t kvno, int32_t enctype)
 {
 	for (size_t i = 0; i < set->n; i++) {
 		struct key *k = &set->key[i];
-		bool same = k->enctype == enctype || (key_is_des(k->enctype) && key_is_des(enctype));
+		bool same =
+			k->enctype == enctype || (key_is_des(k->enctype) && key_is_des(enctype));
 		if (k->kvno == kvno && same)
 			return k;
 	}
@@ -119,7 +120,8 @@ static afs_err set_add(struct keys *k, struct keyset *set, int32_t kvno, int32_t
 		return AFS_EINVAL;
 	struct key *known = set_find(set, kvno, enctype);
 	if (known)
-		return known->len == len && memcmp(known->bytes, bytes, len) == 0 ? AFS_OK : AFS_EEXIST;
+		return known->len == len && memcmp(known->bytes, bytes, len) == 0 ? AFS_OK
+										  : AFS_EEXIST;
 	if (set->n == KEYS_MAX)
 		return AFS_ETOOMANY;
 	size_t at = 0;
@@ -177,15 +179,18 @@ static afs_err keytab_read_entry(struct keys *k, struct keyset *set, const krb5_
 	if (!is_service(k, e->principal))
 		return AFS_OK;
 	seen->ours++;
-	afs_err err = set_add(k, set, (int32_t)e->vno, e->key.enctype, e->key.contents, e->key.length);
+	afs_err err =
+		set_add(k, set, (int32_t)e->vno, e->key.enctype, e->key.contents, e->key.length);
 	if (err == AFS_EWEAKKEY) {
 		seen->weak++;
 		seen->weak_enctype = e->key.enctype;
 		return AFS_OK;
 	}
 	if (err)
-		keys_why(why, "%s: key of version %u and enctype %d: %s", k->keytab, (unsigned)e->vno,
-			e->key.enctype, err == AFS_EEXIST ? "two different keys of that number" : afs_err_text(err));
+		keys_why(why, "%s: key of version %u and enctype %d: %s", k->keytab,
+			(unsigned)e->vno, e->key.enctype,
+			err == AFS_EEXIST ? "two different keys of that number"
+					  : afs_err_text(err));
 	return err == AFS_EEXIST || err == AFS_EINVAL ? AFS_ECORRUPT : err;
 }
 
@@ -230,13 +235,14 @@ static afs_err keytab_read(struct keys *k, struct keyset *set, struct buf *why)
 		return AFS_ECORRUPT;
 	}
 	if (!seen.ours) {
-		keys_why(why, "%s holds no key of afs/%s or afs (%u of other principals)", k->keytab, k->cell,
-			seen.entries);
+		keys_why(why, "%s holds no key of afs/%s or afs (%u of other principals)",
+			k->keytab, k->cell, seen.entries);
 		return AFS_ENOENT;
 	}
 	if (!set->n) {
 		keys_why(why,
-			"%s: the keys of afs/%s are all of enctypes that are not accepted (one is enctype %d); "
+			"%s: the keys of afs/%s are all of enctypes that are not accepted (one is "
+			"enctype %d); "
 			"make a key of aes256-cts in the realm and extract it again",
 			k->keytab, k->cell, seen.weak_enctype);
 		return AFS_EWEAKKEY;
@@ -307,10 +313,12 @@ static afs_err k5_open_locked(struct keys *k, const struct k5_sealed *s, uint8_t
 	/* DES keys open Kerberos 4 style tickets only; libkrb5 has no single DES any more */
 	if (!key || key_is_des(s->enctype))
 		return AFS_EUNKNOWNKEY;
-	krb5_keyblock block = {.enctype = key->enctype, .length = key->len,
+	krb5_keyblock block = {.enctype = key->enctype,
+		.length = key->len,
 		.contents = (krb5_octet *)(uintptr_t)key->bytes};
 	krb5_enc_data in = {.enctype = s->enctype,
-		.ciphertext = {.length = (unsigned)s->cipher.n, .data = (char *)(uintptr_t)s->cipher.p}};
+		.ciphertext = {
+			.length = (unsigned)s->cipher.n, .data = (char *)(uintptr_t)s->cipher.p}};
 	krb5_data plain = {.length = (unsigned)s->cipher.n, .data = (char *)part};
 	if (krb5_c_decrypt(k->krb5, &block, USAGE_TICKET, NULL, &in, &plain))
 		return AFS_EBADTICKET;

@@ -60,9 +60,10 @@ afs_err keys_read_ticket(void *keys, int32_t kvno, const uint8_t *ticket, size_t
 /* A token that owns its ticket.  kad.ticket points into it. */
 struct keys_token {
 	struct rxkad_token kad;
-	char name[RX_NAME_MAX], instance[RX_NAME_MAX], realm[RX_NAME_MAX]; /* of the client principal */
-	char cell[RX_NAME_MAX];                                           /* it is for */
-	uint8_t *ticket;                                                  /* heap */
+	/* the client principal */
+	char name[RX_NAME_MAX], instance[RX_NAME_MAX], realm[RX_NAME_MAX];
+	char cell[RX_NAME_MAX]; /* it is for */
+	uint8_t *ticket;        /* heap */
 };
 void keys_token_fini(struct keys_token *token); /* also wipes it */
 static inline void keys_token_cleanup(struct keys_token *t) { keys_token_fini(t); }
@@ -74,7 +75,7 @@ afs_err keys_localauth(struct keys *keys, struct keys_token *out);
 struct keys_aklog {
 	const char *cell;
 	const char *realm;     /* NULL: the user's own realm, then the cell's name in upper case */
-	const char *krb5_conf; /* profile to use; NULL: the system's (KRB5_CONFIG or /etc/krb5.conf) */
+	const char *krb5_conf; /* profile; NULL: the system's (KRB5_CONFIG or /etc/krb5.conf) */
 	const char *ccache;    /* credential cache by name; NULL: the caller's default */
 };
 /* A token from the caller's Kerberos tickets; waits for the KDC (libkrb5's timeouts).
@@ -83,8 +84,8 @@ struct keys_aklog {
 afs_err keys_aklog(const struct keys_aklog *want, struct keys_token *out, struct buf *why);
 
 struct keys_login {
-	const char *principal; /* "user", "user/admin" or with @REALM; without it `realm` or the default */
-	const char *realm;     /* NULL: the profile's default */
+	const char *principal; /* "user" or "user/admin", with or without @REALM */
+	const char *realm;     /* of a principal without one; NULL: the profile's default */
 	const char *password;
 	const char *krb5_conf; /* as above */
 	const char *ccache;    /* where the ticket goes; NULL: the caller's default */
@@ -102,13 +103,14 @@ struct keys_realms {
 	size_t local_n;
 };
 struct keys_name {
-	char text[3 * RX_NAME_MAX]; /* "name", "name.instance", and "...@realm" (lower case) when foreign */
+	char text[3 * RX_NAME_MAX]; /* "name", "name.instance"; when foreign + "@realm", lower case */
 	bool authenticated, local;
-	bool localauth;             /* the cell itself: superuser without being listed */
+	bool localauth; /* the cell itself: superuser without being listed */
 };
 /* The AFS name of a caller; empty for an anonymous one.  The protection database looks it up in
  * lower case; lists of superusers compare it as it is. */
-void keys_afs_name(const struct keys_realms *realms, const struct rx_caller *caller, struct keys_name *out);
+void keys_afs_name(
+	const struct keys_realms *realms, const struct rx_caller *caller, struct keys_name *out);
 
 /* --- files of stock OpenAFS --------------------------------------------------------------- */
 

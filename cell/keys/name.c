@@ -15,7 +15,8 @@
 static const char *const cut_services[] = {"abs", "acap", "argus", "changepw", "daemon", "discuss",
 	"ecat", "ftp", "gdss", "gnats", "http", "imap", "irc", "khttp", "ldap", "lmtp", "mandarin",
 	"mandarin-agent", "moira", "mupdate", "news", "nfs", "olc", "palladium", "pgpsigner", "pop",
-	"prms", "register", "rfs", "rvdsrv", "sample", "sis", "sms", "afpserver", "smtp", "tftp", "write"};
+	"prms", "register", "rfs", "rvdsrv", "sample", "sis", "sms", "afpserver", "smtp", "tftp",
+	"write"};
 
 static bool is_cut_service(const char *name)
 {
@@ -38,8 +39,8 @@ static bool part_get(struct der_bytes b, char out[RX_NAME_MAX])
 	return true;
 }
 
-afs_err ticket_name(const struct der_bytes *comp, size_t n, struct der_bytes realm, bool allow_dotted,
-	struct rxkad_ticket *out)
+afs_err ticket_name(const struct der_bytes *comp, size_t n, struct der_bytes realm,
+	bool allow_dotted, struct rxkad_ticket *out)
 {
 	char name[RX_NAME_MAX], instance[RX_NAME_MAX] = "", cell[RX_NAME_MAX];
 	if (n < 1 || n > 2 || !comp[0].n || !part_get(comp[0], name) || !part_get(realm, cell))
@@ -71,13 +72,15 @@ static bool is_local(const struct keys_realms *realms, const char *cell)
 	return false;
 }
 
-void keys_afs_name(const struct keys_realms *realms, const struct rx_caller *caller, struct keys_name *out)
+void keys_afs_name(
+	const struct keys_realms *realms, const struct rx_caller *caller, struct keys_name *out)
 {
 	*out = (struct keys_name){.authenticated = caller->authenticated};
 	if (!caller->authenticated)
 		return;
 	out->local = is_local(realms, caller->cell);
-	out->localauth = strcmp(caller->name, "afs") == 0 && !caller->instance[0] && !caller->cell[0];
+	out->localauth =
+		strcmp(caller->name, "afs") == 0 && !caller->instance[0] && !caller->cell[0];
 	int n = snprintf(out->text, sizeof(out->text), "%s%s%s", caller->name,
 		caller->instance[0] ? "." : "", caller->instance);
 	if (out->local || n < 0)

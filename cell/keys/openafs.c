@@ -75,8 +75,10 @@ static krb5_error_code keytab_add(
 	krb5_error_code code = 0;
 	for (size_t i = 0; i < set->n && !code; i++) {
 		const struct key *k = &set->key[i];
-		krb5_keytab_entry e = {.principal = who, .vno = (krb5_kvno)k->kvno,
-			.key = {.enctype = k->enctype, .length = k->len,
+		krb5_keytab_entry e = {.principal = who,
+			.vno = (krb5_kvno)k->kvno,
+			.key = {.enctype = k->enctype,
+				.length = k->len,
 				.contents = (krb5_octet *)(uintptr_t)k->bytes}};
 		code = krb5_kt_add_entry(ctx, kt, &e);
 	}

@@ -21,9 +21,9 @@ struct keyset {
 struct keys {
 	char *cell, *keytab;
 	bool weak_crypto, allow_dotted;
-	struct mtx lock;                /* a krb5 context serves one thread at a time */
-	krb5_context krb5;              /* GUARDED_BY(lock) */
-	struct keyset set;              /* GUARDED_BY(lock) */
+	struct mtx lock;   /* a krb5 context serves one thread at a time */
+	krb5_context krb5; /* GUARDED_BY(lock) */
+	struct keyset set; /* GUARDED_BY(lock) */
 };
 
 static inline bool key_is_des(int32_t enctype) { return enctype >= 1 && enctype <= 3; }

@@ -107,7 +107,8 @@ afs_err ticket_times(wall_ns begins, wall_ns expires, bool never, wall_ns now, w
 	return AFS_OK;
 }
 
-afs_err k5_part_dec(const uint8_t *part, size_t len, wall_ns now, bool allow_dotted, struct rxkad_ticket *out)
+afs_err k5_part_dec(
+	const uint8_t *part, size_t len, wall_ns now, bool allow_dotted, struct rxkad_ticket *out)
 {
 	struct der in = der_of(part, len);
 	struct der app = der_enter(&in, DER_APPLICATION | 3);
@@ -127,7 +128,7 @@ afs_err k5_part_dec(const uint8_t *part, size_t len, wall_ns now, bool allow_dot
 	size_t n = 0;
 	while (!names.bad && names.p < names.end && n < COMPONENTS_MAX)
 		comp[n++] = der_bytes(&names, DER_TEXT);
-	seq.bad |= !der_done(&names); /* also: more components than AFS can name */
+	seq.bad |= !der_done(&names);  /* also: more components than AFS can name */
 	(void)field_sequence(&seq, 4); /* transited */
 	wall_ns begins = field_time(&seq, 5);
 	if (der_next_is(&seq, DER_CONTEXT | 6))

@@ -20,7 +20,8 @@ bool k5_sealed_enc(const struct k5_sealed *s, uint8_t *out, size_t cap, size_t *
 
 /* An EncTicketPart after decryption.  Trailing bytes are the padding of some enctypes.  Judges flags,
  * times, key and names.  AFS_EBADTICKET, ENOAUTH, EEXPIRED, ENOMEM. */
-afs_err k5_part_dec(const uint8_t *part, size_t len, wall_ns now, bool allow_dotted, struct rxkad_ticket *out);
+afs_err k5_part_dec(
+	const uint8_t *part, size_t len, wall_ns now, bool allow_dotted, struct rxkad_ticket *out);
 
 /* The plaintext of a localauth ticket with this session key: byte for byte what OpenAFS makes. */
 enum { K5_LOCAL_PART_MAX = 256 };
@@ -35,5 +36,5 @@ void k4_decrypt(const uint8_t key[8], uint8_t *data, size_t len);
 afs_err ticket_times(wall_ns begins, wall_ns expires, bool never, wall_ns now, wall_ns skew);
 
 /* A Kerberos 5 principal as AFS name parts.  AFS_EBADTICKET: not one that AFS can tell from others. */
-afs_err ticket_name(const struct der_bytes *comp, size_t n, struct der_bytes realm, bool allow_dotted,
-	struct rxkad_ticket *out);
+afs_err ticket_name(const struct der_bytes *comp, size_t n, struct der_bytes realm,
+	bool allow_dotted, struct rxkad_ticket *out);

@@ -50,7 +50,8 @@ static afs_err localauth_seal_locked(struct keys *k, const uint8_t *part, size_t
 	size_t n;
 	if (!key)
 		return AFS_ENOENT;
-	krb5_keyblock block = {.enctype = key->enctype, .length = key->len,
+	krb5_keyblock block = {.enctype = key->enctype,
+		.length = key->len,
 		.contents = (krb5_octet *)(uintptr_t)key->bytes};
 	if (krb5_c_encrypt_length(k->krb5, key->enctype, len, &n) || n > cap)
 		return AFS_ENOMEM;
@@ -65,7 +66,8 @@ static afs_err localauth_seal_locked(struct keys *k, const uint8_t *part, size_t
 afs_err keys_localauth(struct keys *keys, struct keys_token *out)
 {
 	CLEANUP(keys_token) struct keys_token t = {};
-	uint8_t part[K5_LOCAL_PART_MAX], cipher[2 * K5_LOCAL_PART_MAX], ticket[3 * K5_LOCAL_PART_MAX];
+	uint8_t part[K5_LOCAL_PART_MAX], cipher[2 * K5_LOCAL_PART_MAX],
+		ticket[3 * K5_LOCAL_PART_MAX];
 	size_t part_len, ticket_len;
 	struct k5_sealed sealed;
 
@@ -176,7 +178,8 @@ static void talk_cleanup(struct talk *t)
 	krb5_free_context(t->ctx);
 }
 
-static krb5_error_code ask(struct talk *t, const char *realm, const char *cell /* NULL: plain afs */)
+static krb5_error_code ask(
+	struct talk *t, const char *realm, const char *cell /* NULL: plain afs */)
 {
 	if (t->service)
 		krb5_free_principal(t->ctx, t->service);
@@ -198,26 +201,33 @@ static krb5_error_code ask_realm(struct talk *t, const char *realm, const char *
 	return code;
 }
 
-static afs_err token_of_creds(struct talk *t, const char *cell, struct keys_token *out, struct buf *why)
+static afs_err token_of_creds(
+	struct talk *t, const char *cell, struct keys_token *out, struct buf *why)
 {
 	const krb5_creds *c = t->creds;
 	CLEANUP(keys_token) struct keys_token token = {};
-	if (rxkad_kdf(c->keyblock.enctype, c->keyblock.contents, c->keyblock.length, token.kad.session_key)) {
-		keys_why(why, "the KDC gave a session key of enctype %d, which AFS cannot use", c->keyblock.enctype);
+	if (rxkad_kdf(c->keyblock.enctype, c->keyblock.contents, c->keyblock.length,
+		    token.kad.session_key)) {
+		keys_why(why, "the KDC gave a session key of enctype %d, which AFS cannot use",
+			c->keyblock.enctype);
 		return AFS_EBADTICKET;
 	}
 	if (c->ticket.length > TICKET_MAX) {
-		keys_why(why, "the ticket for cell %s has %u bytes; AFS takes at most %d (is there a large PAC in it?)",
+		keys_why(why,
+			"the ticket for cell %s has %u bytes; AFS takes at most %d (is there a "
+			"large PAC in it?)",
 			cell, c->ticket.length, TICKET_MAX);
 		return AFS_ETICKETLEN;
 	}
 	const krb5_data *comp = t->client->data;
 	if (t->client->length < 1 || t->client->length > 2 ||
 		!copy_name(token.name, comp[0].data, comp[0].length) ||
-		(t->client->length > 1 && !copy_name(token.instance, comp[1].data, comp[1].length)) ||
+		(t->client->length > 1 &&
+			!copy_name(token.instance, comp[1].data, comp[1].length)) ||
 		!copy_name(token.realm, t->client->realm.data, t->client->realm.length) ||
 		!copy_name(token.cell, cell, strlen(cell))) {
-		keys_why(why, "the principal's name cannot be an AFS name (at most two parts of 63 bytes)");
+		keys_why(why, "the principal's name cannot be an AFS name (at most two parts of 63 "
+			      "bytes)");
 		return AFS_EBADNAME;
 	}
 	token.ticket = mem_alloc(c->ticket.length, 1);
@@ -228,7 +238,8 @@ static afs_err token_of_creds(struct talk *t, const char *cell, struct keys_toke
 	token.kad.ticket = token.ticket;
 	token.kad.ticket_len = c->ticket.length;
 	/* krb5 timestamps are 32 bits, unsigned since 2038 was seen coming */
-	token.kad.begins = SEC((uint32_t)(c->times.starttime ? c->times.starttime : c->times.authtime));
+	token.kad.begins =
+		SEC((uint32_t)(c->times.starttime ? c->times.starttime : c->times.authtime));
 	token.kad.expires = SEC((uint32_t)c->times.endtime);
 	*out = TAKE(token);
 	return AFS_OK;
@@ -253,14 +264,16 @@ afs_err keys_aklog(const struct keys_aklog *want, struct keys_token *out, struct
 			want->krb5_conf ? want->krb5_conf : "of this system", (int)code);
 		return AFS_ECONFIG;
 	}
-	code = want->ccache ? krb5_cc_resolve(t.ctx, want->ccache, &t.cc) : krb5_cc_default(t.ctx, &t.cc);
+	code = want->ccache ? krb5_cc_resolve(t.ctx, want->ccache, &t.cc)
+			    : krb5_cc_default(t.ctx, &t.cc);
 	if (!code)
 		code = krb5_cc_get_principal(t.ctx, t.cc, &t.client);
 	if (code)
 		return explain(why, t.ctx, code, "no Kerberos tickets");
 
 	char own[RX_NAME_MAX] = "";
-	(void)copy_name(own, t.client->realm.data, t.client->realm.length); /* too long: not tried */
+	(void)copy_name(
+		own, t.client->realm.data, t.client->realm.length); /* too long: not tried */
 	const char *realms[] = {want->realm ? want->realm : own, want->realm ? NULL : upper};
 	const char *last = "";
 	for (size_t i = 0; i < ARRAY_SIZE(realms); i++) {
@@ -289,7 +302,8 @@ static krb5_error_code login(struct talk *t, const struct keys_login *l)
 	if (!code)
 		code = krb5_parse_name(t->ctx, l->principal, &t->client);
 	if (!code)
-		code = l->ccache ? krb5_cc_resolve(t->ctx, l->ccache, &t->cc) : krb5_cc_default(t->ctx, &t->cc);
+		code = l->ccache ? krb5_cc_resolve(t->ctx, l->ccache, &t->cc)
+				 : krb5_cc_default(t->ctx, &t->cc);
 	if (code)
 		return code;
 	krb5_get_init_creds_opt *opt;

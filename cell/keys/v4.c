@@ -12,11 +12,11 @@ static const wall_ns skew = SEC(15 * 60);
 
 /* Lifetime codes 0x80 to 0xbf, in seconds. */
 static const int32_t lifetimes[64] = {38400, 41055, 43894, 46929, 50174, 53643, 57352, 61318, 65558,
-	70091, 74937, 80119, 85658, 91581, 97914, 104684, 111922, 119661, 127935, 136781, 146239, 156350,
-	167161, 178720, 191077, 204289, 218415, 233517, 249664, 266926, 285383, 305116, 326213, 348769,
-	372885, 398668, 426234, 455705, 487215, 520904, 556921, 595430, 636601, 680618, 727680, 777995,
-	831789, 889303, 950794, 1016537, 1086825, 1161973, 1242318, 1328218, 1420057, 1518247, 1623226,
-	1735464, 1855462, 1983758, 2120925, 2267576, 2424367, 2592000};
+	70091, 74937, 80119, 85658, 91581, 97914, 104684, 111922, 119661, 127935, 136781, 146239,
+	156350, 167161, 178720, 191077, 204289, 218415, 233517, 249664, 266926, 285383, 305116,
+	326213, 348769, 372885, 398668, 426234, 455705, 487215, 520904, 556921, 595430, 636601,
+	680618, 727680, 777995, 831789, 889303, 950794, 1016537, 1086825, 1161973, 1242318, 1328218,
+	1420057, 1518247, 1623226, 1735464, 1855462, 1983758, 2120925, 2267576, 2424367, 2592000};
 
 void k4_decrypt(const uint8_t key[8], uint8_t *data, size_t len)
 {
@@ -63,17 +63,19 @@ afs_err k4_dec(const uint8_t *plain, size_t len, wall_ns now, struct rxkad_ticke
 	if (len < 1)
 		return AFS_EBADTICKET;
 	bool little = *p++ & 1;
-	if (!text_get(&p, end, t.name) || !text_get(&p, end, t.instance) || !text_get(&p, end, t.cell) ||
-		end - p < 4 + 8 + 1 + 4)
+	if (!text_get(&p, end, t.name) || !text_get(&p, end, t.instance) ||
+		!text_get(&p, end, t.cell) || end - p < 4 + 8 + 1 + 4)
 		return AFS_EBADTICKET;
 	p += 4; /* host address */
 	memcpy(t.session_key, p, 8);
 	p += 8;
 	unsigned life = *p++;
-	uint32_t start = little ? (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0]
-				: (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+	uint32_t start =
+		little ? (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0]
+		       : (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 	p += 4;
-	if (!text_get(&p, end, service) || !text_get(&p, end, service_instance) || !t.name[0] || strchr(t.name, '.'))
+	if (!text_get(&p, end, service) || !text_get(&p, end, service_instance) || !t.name[0] ||
+		strchr(t.name, '.'))
 		return AFS_EBADTICKET;
 	/* The length is the fields' own, rounded up; old tickets were a fixed 56 bytes. */
 	if (len != ((size_t)(p - plain) + 7) / 8 * 8 && len != 56)

@@ -47,7 +47,8 @@ static afs_err write_file(const char *path, const struct buf *text, mode_t mode,
 	if (fd < 0)
 		return fail(why, tmp, errno);
 	errno = 0;
-	if (write(fd, text->data, text->len) != (ssize_t)text->len || fchmod(fd, mode) || rename(tmp, path)) {
+	if (write(fd, text->data, text->len) != (ssize_t)text->len || fchmod(fd, mode) ||
+		rename(tmp, path)) {
 		int eno = errno ? errno : ENOSPC;
 		unlink(tmp);
 		return fail(why, path, eno);
@@ -64,7 +65,7 @@ afs_err realm_conf_write(const struct realm *r, struct buf *why)
 	const char *open = v6 ? "[" : "", *close = v6 ? "]" : "";
 	/* a client on this machine reaches a KDC that listens everywhere at the loopback */
 	const char *reach = strcmp(c->listen, "0.0.0.0") == 0 ? "127.0.0.1"
-		: strcmp(c->listen, "::") == 0                ? "::1"
+			    : strcmp(c->listen, "::") == 0    ? "::1"
 							      : c->listen;
 
 	buf_printf(&client,
@@ -85,8 +86,8 @@ afs_err realm_conf_write(const struct realm *r, struct buf *why)
 		"[domain_realm]\n"
 		"\t%s = %s\n"
 		"\t.%s = %s\n",
-		c->realm, c->ticket_life_s, c->realm, open, reach, close, c->port, c->cell, c->realm, c->cell,
-		c->realm);
+		c->realm, c->ticket_life_s, c->realm, open, reach, close, c->port, c->cell,
+		c->realm, c->cell, c->realm);
 	buf_printf(&kdc,
 		"# Written by afscell; changes are lost.\n"
 		"[kdcdefaults]\n"
@@ -113,8 +114,8 @@ afs_err realm_conf_write(const struct realm *r, struct buf *why)
 		"\n"
 		"[logging]\n"
 		"\tkdc = STDERR\n",
-		open, c->listen, close, c->port, open, c->listen, close, c->port, c->realm, r->stash, enctypes,
-		c->ticket_life_s, r->database);
+		open, c->listen, close, c->port, open, c->listen, close, c->port, c->realm,
+		r->stash, enctypes, c->ticket_life_s, r->database);
 	TRY(write_file(r->krb5_conf, &client, 0644, why));
 	return write_file(r->kdc_conf, &kdc, 0600, why);
 }

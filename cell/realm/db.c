@@ -76,7 +76,10 @@ afs_err realm_principal(struct realm *r, const char *who, krb5_principal *out, s
 	const char *instance = who[n] ? who + n + 1 : NULL;
 	if (!part_ok(who, n) || memchr(who, '.', n) ||
 		(instance && (!part_ok(instance, strlen(instance)) || strchr(instance, '/')))) {
-		realm_why(why, "\"%s\" cannot name a user: letters, digits, - and _, as in joe or joe/admin", who);
+		realm_why(why,
+			"\"%s\" cannot name a user: letters, digits, - and _, as in joe or "
+			"joe/admin",
+			who);
 		return AFS_EBADNAME;
 	}
 	char name[64];
@@ -170,7 +173,8 @@ static afs_err kadm_open(struct realm *r, char *stash, struct buf *why)
 {
 	CLEANUP(str) char *caller = mem_printf("afscell@%s", r->config.realm);
 	kadm5_config_params params = {.mask = KADM5_CONFIG_REALM | KADM5_CONFIG_STASH_FILE,
-		.realm = (char *)(uintptr_t)r->config.realm, .stash_file = stash};
+		.realm = (char *)(uintptr_t)r->config.realm,
+		.stash_file = stash};
 	if (!caller)
 		return AFS_ENOMEM;
 	long code = kadm5_init(r->ctx, caller, NULL, NULL, &params, KADM5_STRUCT_VERSION,
@@ -199,7 +203,8 @@ static afs_err put_krbtgt(struct realm *r, struct buf *why)
 		return realm_fail(r, code, why, "krbtgt");
 	kadm5_principal_ent_rec e = {.principal = tgt, .attributes = KRB5_KDB_LOCKDOWN_KEYS};
 	krb5_key_salt_tuple ks = {ENCTYPE_AES256_CTS_HMAC_SHA1_96, KRB5_KDB_SALTTYPE_NORMAL};
-	long got = kadm5_create_principal_3(r->kadm, &e, KADM5_PRINCIPAL | KADM5_ATTRIBUTES, 1, &ks, NULL);
+	long got = kadm5_create_principal_3(
+		r->kadm, &e, KADM5_PRINCIPAL | KADM5_ATTRIBUTES, 1, &ks, NULL);
 	krb5_free_principal(r->ctx, tgt);
 	return got ? realm_fail(r, got, why, "making krbtgt") : AFS_OK;
 }
@@ -264,7 +269,8 @@ static afs_err check_owner(struct realm *r, struct buf *why)
 		    memcmp(owner->data, r->config.realm, owner->length) == 0;
 	if (!ours)
 		realm_why(why,
-			"%s holds the realm %.*s, not %s; choose another state directory, or erase this one "
+			"%s holds the realm %.*s, not %s; choose another state directory, or erase "
+			"this one "
 			"to start anew",
 			r->config.dir, (int)owner->length, owner->data, r->config.realm);
 	krb5_free_keytab_entry_contents(r->ctx, &e);
@@ -277,8 +283,8 @@ static afs_err open_locked(struct realm *r, bool *made, struct buf *why)
 	krb5_error_code code = realm_conf_context(r, &r->ctx);
 	if (code) {
 		r->ctx = NULL;
-		realm_why(why, "%s, %s: cannot be read as Kerberos configuration (error %d)", r->kdc_conf,
-			r->krb5_conf, (int)code);
+		realm_why(why, "%s, %s: cannot be read as Kerberos configuration (error %d)",
+			r->kdc_conf, r->krb5_conf, (int)code);
 		return AFS_ECONFIG;
 	}
 	*made = stat(r->stash, &st) != 0;
@@ -289,7 +295,8 @@ static afs_err open_locked(struct realm *r, bool *made, struct buf *why)
 	if (*made)
 		TRY(make(r, why));
 	else if (stat(r->database, &st)) {
-		realm_why(why, "%s: %s, though there is a stash file: restore it or erase the realm",
+		realm_why(why,
+			"%s: %s, though there is a stash file: restore it or erase the realm",
 			r->database, strerror(errno));
 		return AFS_ECORRUPT;
 	}

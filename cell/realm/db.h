@@ -15,9 +15,9 @@ enum { REALM_PATH_MAX = 512 };
 struct realm {
 	struct realm_config config; /* its texts are ours */
 	char *krb5_conf, *kdc_conf, *stash, *database;
-	struct mtx lock;            /* contexts and handles serve one thread at a time */
+	struct mtx lock; /* contexts and handles serve one thread at a time */
 	krb5_context ctx;
-	void *kadm;                 /* kadm5 handle; NULL: closed */
+	void *kadm; /* kadm5 handle; NULL: closed */
 };
 
 /* --- conf.c --- */

@@ -29,7 +29,8 @@ static const mono_ns ready_wait = SEC(10), stop_wait = SEC(3), calm = SEC(60);
 static const mono_ns backoff_first = MSEC(100), backoff_most = SEC(30);
 
 struct realm_kdc {
-	char *program, *env_conf, *env_profile, *realm;
+	const char *program;
+	char *env_conf, *env_profile, *realm;
 	char *where; /* address and port, for messages */
 	struct sockaddr_storage addr;
 	socklen_t addr_len;
@@ -50,18 +51,19 @@ struct realm_kdc {
 
 /* --- the child ------------------------------------------------------------------------- */
 
-static char *find_program(void)
+static const char *find_program(void)
 {
-	static const char *const places[] = {"/usr/sbin/krb5kdc", "/usr/local/sbin/krb5kdc", "/usr/lib/mit/sbin/krb5kdc",
-		"/usr/bin/krb5kdc", "/sbin/krb5kdc"};
+	static const char *const places[] = {"/usr/sbin/krb5kdc", "/usr/local/sbin/krb5kdc",
+		"/usr/lib/mit/sbin/krb5kdc", "/usr/bin/krb5kdc", "/sbin/krb5kdc"};
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		if (access(places[i], X_OK) == 0)
-			return mem_strdup(places[i]);
+			return places[i];
 	return NULL;
 }
 
 /* Runs in the parent's memory until it has become another program. */
-static void child(const struct realm_kdc *k, int err_fd, pid_t parent, char *const argv[], char *const env[])
+static void child(
+	const struct realm_kdc *k, int err_fd, pid_t parent, char *const argv[], char *const env[])
 {
 	struct sigaction dfl = {.sa_handler = SIG_DFL};
 	sigset_t none;
@@ -132,7 +134,8 @@ static void heard(struct realm_kdc *k)
 	k->line[k->line_len] = 0;
 	if (k->line_len) {
 		char safe[600];
-		log_debug("realm.kdc.said line=\"%s\"", log_escape(safe, sizeof(safe), k->line, k->line_len));
+		log_debug("realm.kdc.said line=\"%s\"",
+			log_escape(safe, sizeof(safe), k->line, k->line_len));
 		mtx_lock(&k->lock);
 		memcpy(k->words, k->line, k->line_len + 1);
 		mtx_unlock(&k->lock);
@@ -186,7 +189,8 @@ static bool stop_asked(const struct realm_kdc *k, mono_ns wait)
 static bool mind(struct realm_kdc *k)
 {
 	for (;;) {
-		struct pollfd p[] = {{k->stop_fd, POLLIN, 0}, {k->pid_fd, POLLIN, 0}, {k->pipe_fd, POLLIN, 0}};
+		struct pollfd p[] = {
+			{k->stop_fd, POLLIN, 0}, {k->pid_fd, POLLIN, 0}, {k->pipe_fd, POLLIN, 0}};
 		if (poll(p, ARRAY_SIZE(p), -1) < 0)
 			continue;
 		if (p[2].revents & POLLIN)
@@ -208,7 +212,8 @@ static bool mind(struct realm_kdc *k)
 static void end_child(struct realm_kdc *k)
 {
 	struct pollfd p = {.fd = k->pid_fd, .events = POLLIN};
-	(void)syscall(SYS_pidfd_send_signal, k->pid_fd, SIGTERM, NULL, 0); /* it may be gone already */
+	(void)syscall(
+		SYS_pidfd_send_signal, k->pid_fd, SIGTERM, NULL, 0); /* it may be gone already */
 	if (poll(&p, 1, (int)(stop_wait / 1000000)) <= 0) {
 		(void)syscall(SYS_pidfd_send_signal, k->pid_fd, SIGKILL, NULL, 0);
 		(void)poll(&p, 1, -1);
@@ -260,7 +265,6 @@ static void kdc_free(struct realm_kdc *k)
 	if (k->stop_fd >= 0)
 		close(k->stop_fd);
 	mtx_fini(&k->lock);
-	mem_free(k->program);
 	mem_free(k->env_conf);
 	mem_free(k->env_profile);
 	mem_free(k->realm);
@@ -308,12 +312,13 @@ static afs_err try_port(const struct realm_kdc *k, int type, struct buf *why)
 	if (fd < 0)
 		return afs_err_from_errno(errno);
 	if (type == SOCK_STREAM)
-		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); /* as krb5kdc does */
+		(void)setsockopt(
+			fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); /* as krb5kdc does */
 	if (bind(fd, (const struct sockaddr *)&k->addr, k->addr_len) == 0)
 		return AFS_OK;
 	int eno = errno;
-	realm_why(why, "the KDC cannot have %s %s: %s%s", type == SOCK_STREAM ? "TCP" : "UDP", k->where,
-		strerror(eno),
+	realm_why(why, "the KDC cannot have %s %s: %s%s", type == SOCK_STREAM ? "TCP" : "UDP",
+		k->where, strerror(eno),
 		eno == EADDRINUSE ? "; stop what uses it or configure another port" : "");
 	return afs_err_from_errno(eno);
 }

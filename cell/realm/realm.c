@@ -32,20 +32,27 @@ static afs_err judge(const struct realm_config *c, struct buf *why)
 	struct in_addr four;
 	struct in6_addr six;
 	if (!text_ok(c->realm, 63) || !text_ok(c->cell, 63)) {
-		realm_why(why, "realm \"%s\" and cell \"%s\": 1 to 63 letters, digits, dots and dashes", c->realm, c->cell);
+		realm_why(why,
+			"realm \"%s\" and cell \"%s\": 1 to 63 letters, digits, dots and dashes",
+			c->realm, c->cell);
 		return AFS_ECONFIG;
 	}
 	if (!path_ok(c->dir) || !path_ok(c->keytab)) {
-		realm_why(why, "realm directory \"%s\" and keytab \"%s\" must be absolute paths of less than %d bytes",
+		realm_why(why,
+			"realm directory \"%s\" and keytab \"%s\" must be absolute paths of less "
+			"than %d bytes",
 			c->dir, c->keytab, REALM_PATH_MAX - 32);
 		return AFS_ECONFIG;
 	}
-	if (c->listen && inet_pton(AF_INET, c->listen, &four) != 1 && inet_pton(AF_INET6, c->listen, &six) != 1) {
+	if (c->listen && inet_pton(AF_INET, c->listen, &four) != 1 &&
+		inet_pton(AF_INET6, c->listen, &six) != 1) {
 		realm_why(why, "\"%s\" is no numeric address for the KDC to listen on", c->listen);
 		return AFS_ECONFIG;
 	}
 	if (c->ticket_life_s > TICKET_LIFE_MAX_S) {
-		realm_why(why, "tickets of %u s: AFS servers refuse those valid for more than 30 days", c->ticket_life_s);
+		realm_why(why,
+			"tickets of %u s: AFS servers refuse those valid for more than 30 days",
+			c->ticket_life_s);
 		return AFS_ECONFIG;
 	}
 	return AFS_OK;
@@ -71,7 +78,8 @@ static afs_err take_config(struct realm *r, const struct realm_config *c)
 	return all ? AFS_OK : AFS_ENOMEM;
 }
 
-afs_err realm_open(const struct realm_config *config, struct realm **out, bool *made, struct buf *why)
+afs_err realm_open(
+	const struct realm_config *config, struct realm **out, bool *made, struct buf *why)
 {
 	TRY(judge(config, why));
 	CLEANUP(realm) struct realm *r = mem_new(struct realm);

@@ -40,7 +40,8 @@ struct realm;
  * whether the database is new.  A realm half made by a crash is finished or made anew.
  * AFS_EVERSION: the directory holds another realm; AFS_ECORRUPT: database and stash do not fit;
  * AFS_EACCESS, AFS_ENOSPC, AFS_EIO, AFS_ENOMEM. */
-afs_err realm_open(const struct realm_config *config, struct realm **out, bool *made, struct buf *why);
+afs_err realm_open(
+	const struct realm_config *config, struct realm **out, bool *made, struct buf *why);
 void realm_close(struct realm *r);
 DEFINE_CLEANUP_PTR(realm, struct realm, realm_close)
 
@@ -52,12 +53,16 @@ const char *realm_name(const struct realm *r);
 enum { REALM_PASSWORD_LEN = 20 };
 /* Makes a principal.  `password` NULL: a random one is made and put into random_out
  * (REALM_PASSWORD_LEN + 1 bytes).  AFS_EEXIST, AFS_EBADNAME, AFS_EINVAL (empty password). */
-afs_err realm_user_add(struct realm *r, const char *who, const char *password, char *random_out, struct buf *why);
+afs_err realm_user_add(struct realm *r, const char *who, const char *password, char *random_out,
+	struct buf *why);
 /* A new password; as above.  AFS_ENOENT. */
-afs_err realm_user_password(struct realm *r, const char *who, const char *password, char *random_out, struct buf *why);
-/* AFS_OK, AFS_EBADPASSWORD when `password` is not the principal's, AFS_ENOENT: to change only what differs. */
+afs_err realm_user_password(struct realm *r, const char *who, const char *password,
+	char *random_out, struct buf *why);
+/* AFS_OK, AFS_ENOENT, or AFS_EBADPASSWORD when `password` is not the principal's: to change only
+ * what differs. */
 afs_err realm_user_check(struct realm *r, const char *who, const char *password, struct buf *why);
-afs_err realm_user_delete(struct realm *r, const char *who, struct buf *why); /* AFS_ENOENT; AFS_EPERM: one of the realm's own */
+/* AFS_ENOENT; AFS_EPERM: one of the realm's own. */
+afs_err realm_user_delete(struct realm *r, const char *who, struct buf *why);
 bool realm_user_exists(struct realm *r, const char *who);
 
 struct realm_user {
@@ -77,7 +82,11 @@ afs_err realm_rekey(struct realm *r, struct buf *why);
 /* --- the KDC child ---------------------------------------------------------------------- */
 
 struct realm_kdc;
-enum realm_kdc_state { REALM_KDC_RUNNING, REALM_KDC_WAITING /* died; will be started again */, REALM_KDC_STOPPED };
+enum realm_kdc_state {
+	REALM_KDC_RUNNING,
+	REALM_KDC_WAITING, /* it died and will be started again */
+	REALM_KDC_STOPPED,
+};
 struct realm_kdc_status {
 	enum realm_kdc_state state;
 	pid_t pid;         /* 0 unless running */
@@ -85,8 +94,8 @@ struct realm_kdc_status {
 	int last_exit;     /* wait status of the last death; 0: none */
 };
 
-/* Starts krb5kdc and a thread that minds it: started again after 0.1 s, 0.2 s ... 30 s when it dies
- * (at most ten times a minute in effect), killed when this process dies.  Waits, at most 10 s, until it
+/* Starts krb5kdc and a thread that minds it: started again after 0.1 s, 0.2 s ... 30 s when it dies,
+ * killed when this process dies.  Waits, at most 10 s, until it
  * answers.  Must be called by the process that is to live (after becoming a daemon).
  * AFS_EADDRINUSE: somebody else has the port (`why` says which); AFS_ENOENT: no krb5kdc program;
  * AFS_ETIMEDOUT: it runs but does not answer; AFS_EIO: it ends at once (`why` has its last words). */

@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static krb5_key_salt_tuple keysalt[] = {{ENCTYPE_AES256_CTS_HMAC_SHA1_96, KRB5_KDB_SALTTYPE_NORMAL}};
+static krb5_key_salt_tuple keysalt[] = {
+	{ENCTYPE_AES256_CTS_HMAC_SHA1_96, KRB5_KDB_SALTTYPE_NORMAL}};
 
 static afs_err service_name(struct realm *r, krb5_principal *out, struct buf *why)
 {
@@ -32,7 +33,8 @@ static bool keytab_has(
 		return false;
 	for (int i = 0; i < n && all; i++) {
 		krb5_keytab_entry e;
-		all = krb5_kt_get_entry(r->ctx, kt, who, keys[i].kvno, keys[i].key.enctype, &e) == 0;
+		all = krb5_kt_get_entry(r->ctx, kt, who, keys[i].kvno, keys[i].key.enctype, &e) ==
+		      0;
 		if (!all)
 			break;
 		all = e.key.length == keys[i].key.length &&
@@ -89,7 +91,8 @@ afs_err realm_service_ensure(struct realm *r, struct buf *why)
 {
 	krb5_principal who;
 	TRY(service_name(r, &who, why));
-	kadm5_principal_ent_rec e = {.principal = who, .attributes = KRB5_KDB_NO_AUTH_DATA_REQUIRED};
+	kadm5_principal_ent_rec e = {
+		.principal = who, .attributes = KRB5_KDB_NO_AUTH_DATA_REQUIRED};
 	long code = kadm5_create_principal_3(
 		r->kadm, &e, KADM5_PRINCIPAL | KADM5_ATTRIBUTES, 1, keysalt, NULL);
 	afs_err err = code && code != KADM5_DUP ? realm_fail(r, code, why, "making afs") : AFS_OK;
@@ -106,7 +109,8 @@ afs_err realm_rekey(struct realm *r, struct buf *why)
 	afs_err err = service_name(r, &who, why);
 	if (!err) {
 		long code = kadm5_randkey_principal_3(r->kadm, who, TRUE, 1, keysalt, NULL, NULL);
-		err = code ? realm_fail(r, code, why, "a new key for afs") : keytab_ensure(r, who, why);
+		err = code ? realm_fail(r, code, why, "a new key for afs")
+			   : keytab_ensure(r, who, why);
 		krb5_free_principal(r->ctx, who);
 	}
 	mtx_unlock(&r->lock);

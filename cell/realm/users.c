@@ -36,15 +36,15 @@ static afs_err change_locked(
 	krb5_principal p;
 	TRY(realm_principal(r, who, &p, why));
 	kadm5_principal_ent_rec e = {.principal = p, .attributes = user_attributes};
-	long code = change == ADD
-		? kadm5_create_principal(r->kadm, &e, KADM5_PRINCIPAL | KADM5_ATTRIBUTES, password)
-		: kadm5_chpass_principal(r->kadm, p, password);
+	long code = change == ADD ? kadm5_create_principal(r->kadm, &e,
+					    KADM5_PRINCIPAL | KADM5_ATTRIBUTES, password)
+				  : kadm5_chpass_principal(r->kadm, p, password);
 	krb5_free_principal(r->ctx, p);
 	return code ? realm_fail(r, code, why, who) : AFS_OK;
 }
 
-static afs_err change_user(struct realm *r, enum change change, const char *who, const char *password,
-	char *random_out, struct buf *why)
+static afs_err change_user(struct realm *r, enum change change, const char *who,
+	const char *password, char *random_out, struct buf *why)
 {
 	char made[REALM_PASSWORD_LEN + 1] = "";
 	if (!password)
@@ -54,7 +54,8 @@ static afs_err change_user(struct realm *r, enum change change, const char *who,
 		return AFS_EINVAL;
 	}
 	mtx_lock(&r->lock);
-	afs_err err = change_locked(r, change, who, password ? (char *)(uintptr_t)password : made, why);
+	afs_err err =
+		change_locked(r, change, who, password ? (char *)(uintptr_t)password : made, why);
 	mtx_unlock(&r->lock);
 	if (!err && !password)
 		memcpy(random_out, made, sizeof(made));
@@ -62,7 +63,8 @@ static afs_err change_user(struct realm *r, enum change change, const char *who,
 	return err;
 }
 
-afs_err realm_user_add(struct realm *r, const char *who, const char *password, char *random_out, struct buf *why)
+afs_err realm_user_add(
+	struct realm *r, const char *who, const char *password, char *random_out, struct buf *why)
 {
 	return change_user(r, ADD, who, password, random_out, why);
 }
@@ -75,15 +77,18 @@ afs_err realm_user_password(
 
 /* --- looking --------------------------------------------------------------------------- */
 
-static bool is_password(struct realm *r, krb5_principal who, const kadm5_key_data *k, const char *password)
+static bool is_password(
+	struct realm *r, krb5_principal who, const kadm5_key_data *k, const char *password)
 {
-	krb5_data text = {.length = (unsigned)strlen(password), .data = (char *)(uintptr_t)password};
+	krb5_data text = {
+		.length = (unsigned)strlen(password), .data = (char *)(uintptr_t)password};
 	krb5_data salt = {};
 	krb5_keyblock key = {};
 	if (k->salt.type != KRB5_KDB_SALTTYPE_NORMAL || krb5_principal2salt(r->ctx, who, &salt))
 		return false;
 	bool same = krb5_c_string_to_key(r->ctx, k->key.enctype, &text, &salt, &key) == 0 &&
-		    key.length == k->key.length && memcmp(key.contents, k->key.contents, key.length) == 0;
+		    key.length == k->key.length &&
+		    memcmp(key.contents, k->key.contents, key.length) == 0;
 	krb5_free_data_contents(r->ctx, &salt);
 	krb5_free_keyblock_contents(r->ctx, &key);
 	return same;
@@ -121,7 +126,8 @@ static bool is_own(const struct realm *r, const char *name)
 	char afs[80];
 	snprintf(afs, sizeof(afs), "afs/%s", r->config.cell);
 	return strncmp(name, "krbtgt/", 7) == 0 || strncmp(name, "K/", 2) == 0 ||
-	       strncmp(name, "kadmin/", 7) == 0 || strcmp(name, afs) == 0 || strcmp(name, "afs") == 0;
+	       strncmp(name, "kadmin/", 7) == 0 || strcmp(name, afs) == 0 ||
+	       strcmp(name, "afs") == 0;
 }
 
 static afs_err delete_locked(struct realm *r, const char *who, struct buf *why)

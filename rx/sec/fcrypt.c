@@ -12,7 +12,8 @@
 
 #define ROR(w, n) ((uint32_t)((uint32_t)(w) >> (n) | (uint32_t)(w) << (32 - (n))))
 #define SIXTEEN(E, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)                                 \
-	E(a), E(b), E(c), E(d), E(e), E(f), E(g), E(h), E(i), E(j), E(k), E(l), E(m), E(n), E(o), E(p),
+	E(a), E(b), E(c), E(d), E(e), E(f), E(g), E(h), E(i), E(j), E(k), E(l), E(m), E(n), E(o),  \
+		E(p),
 #define PLACE0(v) ROR((uint32_t)(v) << 8, 5)
 #define PLACE1(v) ROR((uint32_t)(v), 5)
 #define PLACE2(v) ROR((uint32_t)(v) << 16, 5)
@@ -57,7 +58,10 @@ static inline void store(uint8_t *p, struct half b)
 	memcpy(p, w, sizeof(w));
 }
 
-static inline struct half mix(struct half a, struct half b) { return (struct half){a.l ^ b.l, a.r ^ b.r}; }
+static inline struct half mix(struct half a, struct half b)
+{
+	return (struct half){a.l ^ b.l, a.r ^ b.r};
+}
 
 static inline uint32_t f(uint32_t k, uint32_t r)
 {
@@ -95,8 +99,14 @@ static inline struct half dec1(const struct fcrypt_key *k, struct half b)
 	return b;
 }
 
-void fcrypt_encrypt(const struct fcrypt_key *k, uint8_t block[8]) { store(block, enc1(k, load(block))); }
-void fcrypt_decrypt(const struct fcrypt_key *k, uint8_t block[8]) { store(block, dec1(k, load(block))); }
+void fcrypt_encrypt(const struct fcrypt_key *k, uint8_t block[8])
+{
+	store(block, enc1(k, load(block)));
+}
+void fcrypt_decrypt(const struct fcrypt_key *k, uint8_t block[8])
+{
+	store(block, dec1(k, load(block)));
+}
 
 /* Four blocks abreast. */
 #define EACH4(body) body(0) body(1) body(2) body(3)
@@ -172,7 +182,8 @@ void fcrypt_pcbc_decrypt(const struct fcrypt_key *k, const uint8_t iv[8], uint8_
 	if (fcrypt_wide_here()) {
 		uint64_t chain = raw(iv);
 		while (len / FCRYPT_BLOCK >= FCRYPT_WIDE_LEAST) {
-			size_t n = len / FCRYPT_BLOCK < FCRYPT_WIDE ? len / FCRYPT_BLOCK : FCRYPT_WIDE;
+			size_t n =
+				len / FCRYPT_BLOCK < FCRYPT_WIDE ? len / FCRYPT_BLOCK : FCRYPT_WIDE;
 			chain = decrypt_wide(k, chain, data, n);
 			data += n * FCRYPT_BLOCK;
 			len -= n * FCRYPT_BLOCK;
@@ -183,7 +194,8 @@ void fcrypt_pcbc_decrypt(const struct fcrypt_key *k, const uint8_t iv[8], uint8_
 	}
 }
 
-void fcrypt_plain_decrypt(const struct fcrypt_key *k, const uint8_t iv[8], uint8_t *data, size_t len)
+void fcrypt_plain_decrypt(
+	const struct fcrypt_key *k, const uint8_t iv[8], uint8_t *data, size_t len)
 {
 	struct half x = load(iv);
 	for (; len >= 4 * FCRYPT_BLOCK; data += 4 * FCRYPT_BLOCK, len -= 4 * FCRYPT_BLOCK) {
@@ -213,7 +225,8 @@ struct lanes {
 	size_t n;
 };
 
-static void lanes_fill(struct lanes *l, size_t most, uint64_t start, struct fcrypt_run **next, struct fcrypt_run *end)
+static void lanes_fill(struct lanes *l, size_t most, uint64_t start, struct fcrypt_run **next,
+	struct fcrypt_run *end)
 {
 	for (; l->n < most && *next < end; ++*next)
 		if ((*next)->len >= FCRYPT_BLOCK) {
@@ -289,7 +302,8 @@ static void lanes_encrypt_4(const struct fcrypt_key *k, struct lanes *l)
 	lanes_advance(l, 4, len);
 }
 
-static void encrypt_many(const struct fcrypt_key *k, const uint8_t iv[8], struct fcrypt_run *runs, size_t n, bool wide)
+static void encrypt_many(const struct fcrypt_key *k, const uint8_t iv[8], struct fcrypt_run *runs,
+	size_t n, bool wide)
 {
 	struct lanes l = {.n = 0};
 	struct fcrypt_run *next = runs;

@@ -25,7 +25,10 @@ struct fcrypt_run {
 void fcrypt_schedule(struct fcrypt_key *k, const uint8_t key[8]);
 void fcrypt_encrypt(const struct fcrypt_key *k, uint8_t block[8]);
 void fcrypt_decrypt(const struct fcrypt_key *k, uint8_t block[8]);
-void fcrypt_pcbc_encrypt(const struct fcrypt_key *k, const uint8_t iv[8], uint8_t *data, size_t len);
-void fcrypt_pcbc_decrypt(const struct fcrypt_key *k, const uint8_t iv[8], uint8_t *data, size_t len);
+void fcrypt_pcbc_encrypt(
+	const struct fcrypt_key *k, const uint8_t iv[8], uint8_t *data, size_t len);
+void fcrypt_pcbc_decrypt(
+	const struct fcrypt_key *k, const uint8_t iv[8], uint8_t *data, size_t len);
 /* Each run by itself, all from the same iv.  The runs must not overlap; `runs` is used up. */
-void fcrypt_pcbc_encrypt_many(const struct fcrypt_key *k, const uint8_t iv[8], struct fcrypt_run *runs, size_t n);
+void fcrypt_pcbc_encrypt_many(
+	const struct fcrypt_key *k, const uint8_t iv[8], struct fcrypt_run *runs, size_t n);

@@ -71,17 +71,22 @@ AVX2_INLINE __m256i lookup(const uint8_t rows[16][16], __m256i x)
 	__m256i y = _mm256_xor_si256(x, _mm256_set1_epi8((char)0x80));
 	__m256i lo = _mm256_setzero_si256(), hi = _mm256_setzero_si256();
 #define ROW(r)                                                                                     \
-	lo = _mm256_xor_si256(lo, _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128(  \
-						      (const __m128i *)(const void *)rows[r])), x)); \
-	hi = _mm256_xor_si256(hi, _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128(  \
-						      (const __m128i *)(const void *)rows[8 + r])), y));
+	lo = _mm256_xor_si256(                                                                     \
+		lo, _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128(               \
+						(const __m128i *)(const void *)rows[r])),          \
+			    x));                                                                   \
+	hi = _mm256_xor_si256(                                                                     \
+		hi, _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128(               \
+						(const __m128i *)(const void *)rows[8 + r])),      \
+			    y));
 #define NEXT                                                                                       \
 	x = _mm256_subs_epi8(x, step);                                                             \
 	y = _mm256_subs_epi8(y, step);
-	ROW(0) NEXT ROW(1) NEXT ROW(2) NEXT ROW(3) NEXT ROW(4) NEXT ROW(5) NEXT ROW(6) NEXT ROW(7)
+	ROW(0)
+	NEXT ROW(1) NEXT ROW(2) NEXT ROW(3) NEXT ROW(4) NEXT ROW(5) NEXT ROW(6) NEXT ROW(7)
 #undef ROW
 #undef NEXT
-	return _mm256_xor_si256(lo, hi);
+		return _mm256_xor_si256(lo, hi);
 }
 
 /* l ^= F(key, r), each four registers, most significant byte first. */
@@ -95,7 +100,8 @@ AVX2_INLINE void round_of(uint32_t key, __m256i *l, const __m256i *r)
 	__m256i p0 = lookup(table[3], d), p1 = lookup(table[2], c);
 	__m256i p2 = lookup(table[0], a), p3 = lookup(table[1], b);
 	/* (p & 7) is what stays of a byte, the rest is its right neighbour's upper part */
-#define TURN(stay, come) _mm256_xor_si256(_mm256_and_si256(low, stay), _mm256_andnot_si256(low, come))
+#define TURN(stay, come)                                                                           \
+	_mm256_xor_si256(_mm256_and_si256(low, stay), _mm256_andnot_si256(low, come))
 	l[0] = _mm256_xor_si256(l[0], TURN(p0, p3));
 	l[1] = _mm256_xor_si256(l[1], TURN(p1, p0));
 	l[2] = _mm256_xor_si256(l[2], TURN(p2, p1));
@@ -123,20 +129,22 @@ AVX2_INLINE void transpose(__m256i v[8])
 /* Two blocks in each half register: their bytes in pairs, and back. */
 AVX2_INLINE void slice(__m256i v[8], const uint64_t *block)
 {
-	const __m256i pair = _mm256_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15, 0, 8,
-		1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+	const __m256i pair = _mm256_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15,
+		0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
 	for (int i = 0; i < 8; i++)
-		v[i] = _mm256_shuffle_epi8(_mm256_loadu_si256((const __m256i *)(const void *)(block + 4 * i)), pair);
+		v[i] = _mm256_shuffle_epi8(
+			_mm256_loadu_si256((const __m256i *)(const void *)(block + 4 * i)), pair);
 	transpose(v);
 }
 
 AVX2_INLINE void unslice(uint64_t *block, __m256i v[8])
 {
-	const __m256i part = _mm256_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15, 0, 2,
-		4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+	const __m256i part = _mm256_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15,
+		0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
 	transpose(v);
 	for (int i = 0; i < 8; i++)
-		_mm256_storeu_si256((__m256i *)(void *)(block + 4 * i), _mm256_shuffle_epi8(v[i], part));
+		_mm256_storeu_si256(
+			(__m256i *)(void *)(block + 4 * i), _mm256_shuffle_epi8(v[i], part));
 }
 
 AVX2 void fcrypt_wide_encrypt(const struct fcrypt_key *k, uint64_t block[FCRYPT_WIDE])
@@ -164,7 +172,13 @@ AVX2 void fcrypt_wide_decrypt(const struct fcrypt_key *k, uint64_t block[FCRYPT_
 #else
 
 bool fcrypt_wide_here(void) { return false; }
-void fcrypt_wide_encrypt(const struct fcrypt_key *k, uint64_t block[FCRYPT_WIDE]) { (void)k, (void)block; }
-void fcrypt_wide_decrypt(const struct fcrypt_key *k, uint64_t block[FCRYPT_WIDE]) { (void)k, (void)block; }
+void fcrypt_wide_encrypt(const struct fcrypt_key *k, uint64_t block[FCRYPT_WIDE])
+{
+	(void)k, (void)block;
+}
+void fcrypt_wide_decrypt(const struct fcrypt_key *k, uint64_t block[FCRYPT_WIDE])
+{
+	(void)k, (void)block;
+}
 
 #endif

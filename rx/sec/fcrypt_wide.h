@@ -18,6 +18,7 @@ void fcrypt_wide_encrypt(const struct fcrypt_key *k, uint64_t block[FCRYPT_WIDE]
 void fcrypt_wide_decrypt(const struct fcrypt_key *k, uint64_t block[FCRYPT_WIDE]);
 
 /* What the public functions do on other processors; tests hold the two against each other. */
-void fcrypt_plain_decrypt(const struct fcrypt_key *k, const uint8_t iv[8], uint8_t *data, size_t len);
+void fcrypt_plain_decrypt(
+	const struct fcrypt_key *k, const uint8_t iv[8], uint8_t *data, size_t len);
 void fcrypt_plain_encrypt_many(
 	const struct fcrypt_key *k, const uint8_t iv[8], struct fcrypt_run *runs, size_t n);

@@ -86,8 +86,8 @@ static void name_caller(struct rx_caller *out, const struct rxkad *k, const stru
 	memcpy(out->cell, t->cell, sizeof(out->cell) - 1);
 }
 
-static afs_err server_accept(struct rx_sec *s, struct rx_conn_id *id, const uint8_t *body, size_t len,
-	wall_ns now, struct rx_caller *out)
+static afs_err server_accept(struct rx_sec *s, struct rx_conn_id *id, const uint8_t *body,
+	size_t len, wall_ns now, struct rx_caller *out)
 {
 	struct rxkad *k = of(s);
 	if (s->ready)
@@ -126,8 +126,8 @@ static afs_err server_accept(struct rx_sec *s, struct rx_conn_id *id, const uint
 /* What a server's packets use comes with the RESPONSE; accept() is given the same id. */
 static void server_bind(struct rx_sec *s, const struct rx_conn_id *id) { (void)s, (void)id; }
 
-static afs_err server_respond(struct rx_sec *s, const struct rx_conn_id *id, const uint8_t *challenge,
-	size_t challenge_len, uint8_t *out, size_t cap, size_t *len)
+static afs_err server_respond(struct rx_sec *s, const struct rx_conn_id *id,
+	const uint8_t *challenge, size_t challenge_len, uint8_t *out, size_t cap, size_t *len)
 {
 	(void)s, (void)id, (void)challenge, (void)challenge_len, (void)out, (void)cap, (void)len;
 	return AFS_EPROTOCOL;
@@ -166,8 +166,8 @@ struct rx_sec *rxkad_accept(void *server, uint8_t index)
 
 /* --- client ------------------------------------------------------------------------------ */
 
-static afs_err client_respond(struct rx_sec *s, const struct rx_conn_id *id, const uint8_t *challenge,
-	size_t challenge_len, uint8_t *out, size_t cap, size_t *len)
+static afs_err client_respond(struct rx_sec *s, const struct rx_conn_id *id,
+	const uint8_t *challenge, size_t challenge_len, uint8_t *out, size_t cap, size_t *len)
 {
 	struct rxkad *k = of(s);
 	if (challenge_len < RXKAD_CHALLENGE_LEN)
@@ -211,8 +211,8 @@ static afs_err client_challenge(struct rx_sec *s, uint8_t *out, size_t cap, size
 	return AFS_EPROTOCOL;
 }
 
-static afs_err client_accept(struct rx_sec *s, struct rx_conn_id *id, const uint8_t *body, size_t len,
-	wall_ns now, struct rx_caller *out)
+static afs_err client_accept(struct rx_sec *s, struct rx_conn_id *id, const uint8_t *body,
+	size_t len, wall_ns now, struct rx_caller *out)
 {
 	(void)s, (void)id, (void)body, (void)len, (void)now, (void)out;
 	return AFS_EPROTOCOL;

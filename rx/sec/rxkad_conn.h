@@ -9,8 +9,8 @@
 
 enum {
 	RXKAD_CHALLENGE_LEN = 16,
-	RXKAD_RESPONSE_LEN = 56,  /* before the ticket */
-	RXKAD_SEALED_AT = 8,      /* the part of it that is encrypted */
+	RXKAD_RESPONSE_LEN = 56, /* before the ticket */
+	RXKAD_SEALED_AT = 8,     /* the part of it that is encrypted */
 	RXKAD_SEALED_LEN = 40,
 	RXKAD_TICKET_MIN = 32,
 	RXKAD_TICKET_MAX = 12000,

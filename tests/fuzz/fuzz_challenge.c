@@ -9,8 +9,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint8_t ticket[40] = {1};
-	const struct rxkad_token token = {.session_key = {1, 2, 4, 7, 8, 11, 13, 14}, .kvno = 256,
-		.ticket = ticket, .ticket_len = sizeof(ticket)};
+	const struct rxkad_token token = {.session_key = {1, 2, 4, 7, 8, 11, 13, 14},
+		.kvno = 256,
+		.ticket = ticket,
+		.ticket_len = sizeof(ticket)};
 	const struct rx_conn_id id = {.epoch = 1, .cid = 4, .index = 2, .call_numbers = {1}};
 	uint8_t out[RXKAD_RESPONSE_LEN + sizeof(ticket)];
 	size_t len = 0;

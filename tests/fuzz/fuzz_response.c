@@ -32,7 +32,8 @@ static uint32_t nonce(void *ctx)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct rxkad_server server = {.read_ticket = read_ticket, .random = nonce, .least = RX_LEVEL_AUTH};
+	static const struct rxkad_server server = {
+		.read_ticket = read_ticket, .random = nonce, .least = RX_LEVEL_AUTH};
 	if (size < 1)
 		return 0;
 	size_t n = size - 1;
@@ -51,13 +52,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fcrypt_schedule(&k, session);
 		fcrypt_pcbc_encrypt(&k, session, body + RXKAD_SEALED_AT, RXKAD_SEALED_LEN);
 	}
-	struct rx_conn_id id = {.epoch = 0x9a0b0c0d, .cid = 0x12345670, .index = data[0] & 2 ? 3 : 2};
+	struct rx_conn_id id = {
+		.epoch = 0x9a0b0c0d, .cid = 0x12345670, .index = data[0] & 2 ? 3 : 2};
 	struct rx_caller who = {};
 	afs_err err = s->ops->accept(s, &id, body, n, SEC(1), &who);
 	if ((err == AFS_OK) != s->ready || (err == AFS_OK) != who.authenticated)
 		abort();
-	if (err == AFS_OK && (who.level < (data[0] & 2 ? RX_LEVEL_CRYPT : RX_LEVEL_AUTH) || who.level > RX_LEVEL_CRYPT ||
-				     who.name[RX_NAME_MAX - 1] || (id.call_numbers[0] & 0x80000000u)))
+	if (err == AFS_OK && (who.level < (data[0] & 2 ? RX_LEVEL_CRYPT : RX_LEVEL_AUTH) ||
+				     who.level > RX_LEVEL_CRYPT || who.name[RX_NAME_MAX - 1] ||
+				     (id.call_numbers[0] & 0x80000000u)))
 		abort();
 	rx_sec_free(s);
 	free(body);

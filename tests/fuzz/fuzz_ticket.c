@@ -33,7 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	switch (data[0] & 3) {
 	case 0:
 	case 1:
-		if (k5_sealed_dec(data[0] & 1 ? TICKET_V5 : TICKET_V5_PART, p, n, &sealed) == AFS_OK &&
+		if (k5_sealed_dec(data[0] & 1 ? TICKET_V5 : TICKET_V5_PART, p, n, &sealed) ==
+				AFS_OK &&
 			(sealed.cipher.n > n || (sealed.cipher.n && sealed.cipher.p < p)))
 			abort();
 		break;

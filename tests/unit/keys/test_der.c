@@ -12,9 +12,10 @@ static void integers_come_back_in_their_shortest_form(void **state)
 	static const struct {
 		int64_t v;
 		const char *hex;
-	} rows[] = {{0, "020100"}, {1, "020101"}, {127, "02017f"}, {128, "02020080"}, {255, "020200ff"},
-		{256, "02020100"}, {-1, "0201ff"}, {-128, "020180"}, {-129, "0202ff7f"},
-		{INT32_MAX, "02047fffffff"}, {UINT32_MAX, "020500ffffffff"}, {INT32_MIN, "020480000000"}};
+	} rows[] = {{0, "020100"}, {1, "020101"}, {127, "02017f"}, {128, "02020080"},
+		{255, "020200ff"}, {256, "02020100"}, {-1, "0201ff"}, {-128, "020180"},
+		{-129, "0202ff7f"}, {INT32_MAX, "02047fffffff"}, {UINT32_MAX, "020500ffffffff"},
+		{INT32_MIN, "020480000000"}};
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		uint8_t b[16];
 		struct der_out o = {b, b + sizeof(b), false};
@@ -33,8 +34,9 @@ static void times_are_calendar_times(void **state)
 	static const struct {
 		const char *text;
 		int64_t sec;
-	} rows[] = {{"19700101000000Z", 0}, {"20260101000000Z", 1767225600}, {"20380119031407Z", INT32_MAX},
-		{"20000229235959Z", 951868799}, {"21000301000000Z", 4107542400}, {"19691231235959Z", -1}};
+	} rows[] = {{"19700101000000Z", 0}, {"20260101000000Z", 1767225600},
+		{"20380119031407Z", INT32_MAX}, {"20000229235959Z", 951868799},
+		{"21000301000000Z", 4107542400}, {"19691231235959Z", -1}};
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		uint8_t b[32];
 		struct der_out o = {b, b + sizeof(b), false};
@@ -49,8 +51,8 @@ static void times_are_calendar_times(void **state)
 		}
 	}
 	static const char *const bad[] = {"20260101000000+", "2026010100000 Z", "20261301000000Z",
-		"20260001000000Z", "20260132000000Z", "20260100000000Z", "20260101240000Z", "20260101006000Z",
-		"2026010100000aZ", "-0260101000000Z"};
+		"20260001000000Z", "20260132000000Z", "20260100000000Z", "20260101240000Z",
+		"20260101006000Z", "2026010100000aZ", "-0260101000000Z"};
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		uint8_t b[32] = {DER_TIME, 15};
 		memcpy(b + 2, bad[i], 15);
@@ -72,7 +74,8 @@ static void lengths_that_lie_make_the_reader_bad(void **state)
 {
 	(void)state;
 	static const char *const bad[] = {"04", "0401", "04810004", "0480", "0485000000000100",
-		"0484ffffffff00", "04847fffffff", "0482ffff00", "04820001", "1f0100", "ff0100", "0402aa"};
+		"0484ffffffff00", "04847fffffff", "0482ffff00", "04820001", "1f0100", "ff0100",
+		"0402aa"};
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		uint8_t b[16];
 		size_t n = test_unhex(bad[i], b, sizeof(b));

@@ -25,8 +25,11 @@ static void keytab_put(const char *path, const char *principal, unsigned kvno, i
 	assert_int_equal(keys_krb5_bare(&ctx), 0);
 	assert_int_equal(krb5_kt_resolve(ctx, name, &kt), 0);
 	assert_int_equal(krb5_parse_name(ctx, principal, &who), 0);
-	krb5_keytab_entry e = {.principal = who, .vno = kvno,
-		.key = {.enctype = enctype, .length = len, .contents = (krb5_octet *)(uintptr_t)key}};
+	krb5_keytab_entry e = {.principal = who,
+		.vno = kvno,
+		.key = {.enctype = enctype,
+			.length = len,
+			.contents = (krb5_octet *)(uintptr_t)key}};
 	assert_int_equal(krb5_kt_add_entry(ctx, kt, &e), 0);
 	krb5_free_principal(ctx, who);
 	krb5_kt_close(ctx, kt);
@@ -110,6 +113,39 @@ static void a_wrong_keytab_is_refused_with_words(void **state)
 	}
 }
 
+static void memory_that_runs_out_is_said_and_nothing_is_half_done(void **state)
+{
+	(void)state;
+	CLEANUP(scratch) char *dir = test_scratch();
+	CLEANUP(str) char *path = mem_printf("%s/kt", dir);
+	static const uint8_t key[32] = {1};
+	keytab_put(path, "afs/a.test@A.TEST", 2, 18, key, 32);
+	const struct keys_config config = {.cell = "a.test", .keytab = path};
+	struct keys *k = NULL;
+	afs_err err = AFS_ENOMEM;
+	long n = 0;
+	for (; err; n++) {
+		assert_true(n < 100);
+		mem_fail_after(n);
+		err = keys_open(&config, &k, NULL);
+		mem_fail_after(-1);
+		assert_int_equal(err == AFS_OK, k != NULL);
+		assert_true(err == AFS_OK || err == AFS_ENOMEM);
+	}
+	assert_true(n > 3);
+	err = AFS_ENOMEM;
+	for (n = 0; err; n++) {
+		CLEANUP(keys_token) struct keys_token token = {};
+		mem_fail_after(n);
+		err = keys_localauth(k, &token);
+		mem_fail_after(-1);
+		assert_int_equal(err == AFS_OK, token.ticket != NULL);
+		assert_true(err == AFS_OK || err == AFS_ENOMEM);
+	}
+	assert_true(n > 1);
+	keys_close(k);
+}
+
 /* --- names ------------------------------------------------------------------------------- */
 
 static void callers_get_their_afs_names(void **state)
@@ -123,10 +159,14 @@ static void callers_get_their_afs_names(void **state)
 		bool local, localauth;
 	} rows[] = {
 		{{.authenticated = true, .name = "joe", .cell = "A.TEST"}, "joe", true, false},
-		{{.authenticated = true, .name = "joe", .instance = "admin", .cell = "A.TEST"}, "joe.admin", true, false},
-		{{.authenticated = true, .name = "Joe", .cell = "corp.example"}, "Joe", true, false},
-		{{.authenticated = true, .name = "joe", .cell = "B.TEST"}, "joe@b.test", false, false},
-		{{.authenticated = true, .name = "Joe", .instance = "x", .cell = "B.TEST"}, "Joe.x@b.test", false, false},
+		{{.authenticated = true, .name = "joe", .instance = "admin", .cell = "A.TEST"},
+			"joe.admin", true, false},
+		{{.authenticated = true, .name = "Joe", .cell = "corp.example"}, "Joe", true,
+			false},
+		{{.authenticated = true, .name = "joe", .cell = "B.TEST"}, "joe@b.test", false,
+			false},
+		{{.authenticated = true, .name = "Joe", .instance = "x", .cell = "B.TEST"},
+			"Joe.x@b.test", false, false},
 		{{.authenticated = true, .name = "afs"}, "afs", true, true},
 		{{.authenticated = true, .name = "afs", .cell = "A.TEST"}, "afs", true, false},
 		{{.authenticated = true, .name = "afs", .instance = "x"}, "afs.x", true, false},
@@ -213,7 +253,8 @@ static void *read_tickets(void *keys)
 	size_t n = test_vector("keys/tickets", "local.ticket", ticket, sizeof(ticket));
 	for (int i = 0; i < 500; i++) {
 		struct rxkad_ticket t;
-		if (keys_read_ticket(keys, 213, ticket, n, SEC(1796063192), &t) || strcmp(t.name, "afs") != 0)
+		if (keys_read_ticket(keys, 213, ticket, n, SEC(1796063192), &t) ||
+			strcmp(t.name, "afs") != 0)
 			return keys;
 		CLEANUP(keys_token) struct keys_token token = {};
 		if (i % 10 == 0 && keys_localauth(keys, &token))
@@ -268,12 +309,15 @@ static void without_tickets_aklog_says_so(void **state)
 	buf_fini(&why);
 	want.cell = "";
 	assert_err(keys_aklog(&want, &token, &why), AFS_EBADNAME);
-	struct keys_login login = {.principal = "joe", .password = "x", .krb5_conf = conf, .ccache = cache};
+	struct keys_login login = {
+		.principal = "joe", .password = "x", .krb5_conf = conf, .ccache = cache};
 	buf_fini(&why);
 	assert_err(keys_login(&login, &why), AFS_ENOKDC);
 	assert_non_null(strstr(why.data, "KDC"));
 }
 
-TEST_MAIN(T(a_keytab_gives_the_keys_of_its_cell_and_no_others), T(a_wrong_keytab_is_refused_with_words),
-	T(callers_get_their_afs_names), T(stock_key_files_hold_what_stock_would_write),
-	T(threads_read_tickets_at_the_same_time), T(without_tickets_aklog_says_so))
+TEST_MAIN(T(a_keytab_gives_the_keys_of_its_cell_and_no_others),
+	T(a_wrong_keytab_is_refused_with_words),
+	T(memory_that_runs_out_is_said_and_nothing_is_half_done), T(callers_get_their_afs_names),
+	T(stock_key_files_hold_what_stock_would_write), T(threads_read_tickets_at_the_same_time),
+	T(without_tickets_aklog_says_so))

@@ -148,8 +148,13 @@ struct made {
 	size_t pac; /* bytes of authorization data */
 };
 
-static const struct made ordinary = {.comp = {"user1"}, .comps = 1, .realm = "H1.TEST",
-	.auth = SEC(1796063192), .end = SEC(1796149592), .enctype = 18, .key_len = 32};
+static const struct made ordinary = {.comp = {"user1"},
+	.comps = 1,
+	.realm = "H1.TEST",
+	.auth = SEC(1796063192),
+	.end = SEC(1796149592),
+	.enctype = 18,
+	.key_len = 32};
 
 static void wrap(struct der_out *o, int field, const uint8_t *mark)
 {
@@ -224,8 +229,8 @@ static size_t make_part(const struct made *m, uint8_t *out, size_t cap)
 }
 
 /* Seals a part with a key of `k` as a whole ticket (256). */
-static size_t make_ticket(struct keys *k, int32_t kvno, int32_t enctype, const uint8_t *part, size_t n,
-	uint8_t *out, size_t cap)
+static size_t make_ticket(struct keys *k, int32_t kvno, int32_t enctype, const uint8_t *part,
+	size_t n, uint8_t *out, size_t cap)
 {
 	static uint8_t cipher[TICKET_MAX + 1024];
 	const struct key *key = NULL;
@@ -234,8 +239,9 @@ static size_t make_ticket(struct keys *k, int32_t kvno, int32_t enctype, const u
 			key = &k->set.key[i];
 	assert_non_null(key);
 	size_t len;
-	krb5_keyblock block = {
-		.enctype = enctype, .length = key->len, .contents = (krb5_octet *)(uintptr_t)key->bytes};
+	krb5_keyblock block = {.enctype = enctype,
+		.length = key->len,
+		.contents = (krb5_octet *)(uintptr_t)key->bytes};
 	krb5_data plain = {.length = (unsigned)n, .data = (char *)(uintptr_t)part};
 	assert_int_equal(krb5_c_encrypt_length(k->krb5, enctype, n, &len), 0);
 	assert_true(len <= sizeof(cipher));
@@ -294,16 +300,16 @@ static void times_are_judged_as_rxkad_does(void **state)
 		wall_ns auth, start, end, now;
 		afs_err err;
 	} rows[] = {
-		{b, 0, b + day, b + day, AFS_OK},                           /* to the last second */
-		{b, 0, b + day, b + day + SEC(1), AFS_EEXPIRED},            /* and no skew after it */
-		{b, 0, b + day, b - SEC(15 * 60), AFS_OK},                  /* 15 minutes before it begins */
+		{b, 0, b + day, b + day, AFS_OK},                /* to the last second */
+		{b, 0, b + day, b + day + SEC(1), AFS_EEXPIRED}, /* and no skew after it */
+		{b, 0, b + day, b - SEC(15 * 60), AFS_OK},       /* 15 minutes before it begins */
 		{b, 0, b + day, b - SEC(15 * 60 + 1), AFS_ENOAUTH},
-		{b, b + day / 2, b + day, b, AFS_ENOAUTH},                  /* postdated */
-		{b, 0, b + 30 * day, b, AFS_OK},                            /* 30 days and no more */
+		{b, b + day / 2, b + day, b, AFS_ENOAUTH}, /* postdated */
+		{b, 0, b + 30 * day, b, AFS_OK},           /* 30 days and no more */
 		{b, 0, b + 30 * day + SEC(1), b, AFS_EBADTICKET},
-		{0, 0, b + 3000 * day, b, AFS_OK},                          /* from 1970: localauth */
+		{0, 0, b + 3000 * day, b, AFS_OK}, /* from 1970: localauth */
 		{b, 0, b, b, AFS_EBADTICKET}, {b + SEC(1), 0, b, b, AFS_EBADTICKET},
-		{b, 0, SEC(9000000000), b, AFS_EBADTICKET},                 /* the year 2255 */
+		{b, 0, SEC(9000000000), b, AFS_EBADTICKET}, /* the year 2255 */
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct made m = ordinary;
@@ -351,8 +357,10 @@ static void principals_become_names_or_are_refused(void **state)
 {
 	(void)state;
 	CLEANUP(keys) struct keys *k = keys_with_captured_key(false);
-	static const char long63[] = "123456789012345678901234567890123456789012345678901234567890123";
-	static const char long64[] = "1234567890123456789012345678901234567890123456789012345678901234";
+	static const char long63[] =
+		"123456789012345678901234567890123456789012345678901234567890123";
+	static const char long64[] =
+		"1234567890123456789012345678901234567890123456789012345678901234";
 	const struct {
 		const char *comp[4];
 		size_t n;
@@ -412,7 +420,8 @@ static void principals_become_names_or_are_refused(void **state)
 
 static afs_err read_exact(struct keys *k, int32_t kind, const uint8_t *ticket, size_t n)
 {
-	CLEANUP(heap) uint8_t *exact = mem_alloc(n ? n : 1, 1); /* so that a sanitizer sees a read past it */
+	CLEANUP(heap)
+	uint8_t *exact = mem_alloc(n ? n : 1, 1); /* so that a sanitizer sees a read past it */
 	struct rxkad_ticket t;
 	memcpy(exact, ticket, n);
 	return keys_read_ticket(k, kind, exact, n, k5_begins, &t);
@@ -528,8 +537,8 @@ static void tickets_sealed_with_each_accepted_enctype_are_read(void **state)
 		CLEANUP(keys) struct keys *k = NULL;
 		struct keys_config config = {.cell = "h1.test", .weak_crypto = true};
 		/* bytes with odd parity, which 3DES wants */
-		static const uint8_t key[32] = {1, 2, 4, 7, 8, 11, 13, 14, 16, 19, 21, 22, 25, 26, 28, 31, 32,
-			35, 37, 38, 41, 42, 44, 47};
+		static const uint8_t key[32] = {1, 2, 4, 7, 8, 11, 13, 14, 16, 19, 21, 22, 25, 26,
+			28, 31, 32, 35, 37, 38, 41, 42, 44, 47};
 		assert_ok(keys_open(&config, &k, NULL));
 		assert_ok(keys_add(k, 5, rows[i].enctype, key, rows[i].len));
 		size_t n = make_part(&ordinary, part, sizeof(part));
@@ -614,10 +623,12 @@ TEST_MAIN(T(a_ticket_of_a_real_kdc_is_read), T(a_localauth_ticket_of_a_stock_too
 	T(our_localauth_plaintext_is_byte_for_byte_stocks),
 	T(the_enc_part_of_a_stock_tool_is_written_as_it_was),
 	T(our_localauth_token_is_read_as_the_cell_itself),
-	T(localauth_takes_stocks_first_enctype_and_its_newest_key), T(times_are_judged_as_rxkad_does),
-	T(an_invalid_flag_and_odd_session_keys_are_refused), T(a_large_pac_is_passed_over),
-	T(principals_become_names_or_are_refused), T(every_truncation_of_a_ticket_is_refused),
+	T(localauth_takes_stocks_first_enctype_and_its_newest_key),
+	T(times_are_judged_as_rxkad_does), T(an_invalid_flag_and_odd_session_keys_are_refused),
+	T(a_large_pac_is_passed_over), T(principals_become_names_or_are_refused),
+	T(every_truncation_of_a_ticket_is_refused),
 	T(every_truncation_of_the_sealed_part_is_refused), T(an_altered_ticket_is_never_read),
 	T(a_key_that_is_not_there_is_said_to_be_unknown), T(weak_keys_are_refused_unless_admitted),
 	T(tickets_sealed_with_each_accepted_enctype_are_read),
-	T(an_old_ticket_is_read_when_its_des_key_was_admitted), T(bad_tickets_leave_no_memory_behind))
+	T(an_old_ticket_is_read_when_its_des_key_was_admitted),
+	T(bad_tickets_leave_no_memory_behind))

@@ -31,11 +31,13 @@ struct place {
 static uint16_t free_port(void)
 {
 	for (int i = 0; i < 100; i++) {
-		struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+		struct sockaddr_in a = {
+			.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 		socklen_t len = sizeof(a);
 		CLEANUP(fd) int tcp = socket(AF_INET, SOCK_STREAM, 0);
 		CLEANUP(fd) int udp = socket(AF_INET, SOCK_DGRAM, 0);
-		if (bind(tcp, (struct sockaddr *)&a, len) || getsockname(tcp, (struct sockaddr *)&a, &len))
+		if (bind(tcp, (struct sockaddr *)&a, len) ||
+			getsockname(tcp, (struct sockaddr *)&a, &len))
 			continue;
 		if (bind(udp, (struct sockaddr *)&a, len) == 0)
 			return ntohs(a.sin_port);
@@ -54,8 +56,11 @@ static void place_init(struct place *p)
 
 static struct realm_config config_of(const struct place *p)
 {
-	return (struct realm_config){.dir = p->realm_dir, .realm = "UNIT.TEST", .cell = "unit.test",
-		.port = p->port, .keytab = p->keytab};
+	return (struct realm_config){.dir = p->realm_dir,
+		.realm = "UNIT.TEST",
+		.cell = "unit.test",
+		.port = p->port,
+		.keytab = p->keytab};
 }
 
 static afs_err place_open(struct place *p, bool *made)
@@ -94,15 +99,18 @@ static void place_up(struct place *p)
 
 static afs_err login(struct place *p, const char *who, const char *password)
 {
-	struct keys_login l = {.principal = who, .password = password,
-		.krb5_conf = realm_krb5_conf(p->realm), .ccache = p->ccache};
+	struct keys_login l = {.principal = who,
+		.password = password,
+		.krb5_conf = realm_krb5_conf(p->realm),
+		.ccache = p->ccache};
 	buf_fini(&p->why);
 	return keys_login(&l, &p->why);
 }
 
 static afs_err aklog(struct place *p, struct keys_token *out)
 {
-	struct keys_aklog want = {.cell = "unit.test", .krb5_conf = realm_krb5_conf(p->realm), .ccache = p->ccache};
+	struct keys_aklog want = {
+		.cell = "unit.test", .krb5_conf = realm_krb5_conf(p->realm), .ccache = p->ccache};
 	buf_fini(&p->why);
 	return keys_aklog(&want, out, &p->why);
 }
@@ -146,7 +154,8 @@ static void a_password_becomes_a_token_that_the_server_reads(void **state)
 		assert_string_equal(token.realm, "UNIT.TEST");
 		assert_true(token.kad.ticket_len < 1200); /* a RESPONSE fits one small datagram */
 
-		assert_ok(keys_read_ticket(k, 256, token.kad.ticket, token.kad.ticket_len, now, &t));
+		assert_ok(
+			keys_read_ticket(k, 256, token.kad.ticket, token.kad.ticket_len, now, &t));
 		assert_memory_equal(t.session_key, token.kad.session_key, 8);
 		assert_string_equal(t.name, rows[i].name);
 		assert_string_equal(t.instance, rows[i].instance);
@@ -168,7 +177,8 @@ static void a_password_becomes_a_token_that_the_server_reads(void **state)
 				   t.expires + SEC(1), &t),
 			AFS_EEXPIRED);
 		for (size_t cut = 0; cut < token.kad.ticket_len; cut++)
-			assert_err(keys_read_ticket(k, 256, token.kad.ticket, cut, now, &t), AFS_EBADTICKET);
+			assert_err(keys_read_ticket(k, 256, token.kad.ticket, cut, now, &t),
+				AFS_EBADTICKET);
 	}
 }
 
@@ -190,8 +200,10 @@ static void a_users_token_opens_a_connection(void **state)
 	assert_ok(aklog(&p, &token));
 	CLEANUP(keys) struct keys *k = open_keys(&p);
 
-	struct rxkad_server server = {.read_ticket = keys_read_ticket, .ctx = k, .random = random32};
-	struct rx_sec *c = rxkad_client_new(&token.kad, RX_LEVEL_CRYPT), *s = rxkad_accept(&server, 2);
+	struct rxkad_server server = {
+		.read_ticket = keys_read_ticket, .ctx = k, .random = random32};
+	struct rx_sec *c = rxkad_client_new(&token.kad, RX_LEVEL_CRYPT),
+		      *s = rxkad_accept(&server, 2);
 	struct rx_conn_id id = {.epoch = 1, .cid = 4, .index = 2, .call_numbers = {1}};
 	struct rx_caller who;
 	uint8_t ch[16], r[RX_RESPONSE_MAX];
@@ -230,7 +242,8 @@ static void wrong_passwords_and_unknown_names_are_told_apart(void **state)
 	assert_non_null(strstr(p.why.data, "jim"));
 	assert_ok(login(&p, "joe", "right"));
 
-	struct keys_aklog other = {.cell = "other.test", .krb5_conf = realm_krb5_conf(p.realm), .ccache = p.ccache};
+	struct keys_aklog other = {
+		.cell = "other.test", .krb5_conf = realm_krb5_conf(p.realm), .ccache = p.ccache};
 	buf_fini(&p.why);
 	assert_err(keys_aklog(&other, &token, &p.why), AFS_ENOENT);
 	assert_non_null(strstr(p.why.data, "afs/other.test"));
@@ -313,6 +326,38 @@ static void a_half_made_realm_is_made_anew_and_a_damaged_one_refused(void **stat
 	assert_err(place_open(&p, &made), AFS_ECORRUPT);
 }
 
+/* Each of our allocations fails once; what was begun is taken up by the next attempt. */
+static void a_realm_survives_memory_that_runs_out(void **state)
+{
+	(void)state;
+	CLEANUP(place) struct place p;
+	bool made;
+	place_init(&p);
+	afs_err err = AFS_ENOMEM;
+	long n = 0;
+	for (; err; n++) {
+		assert_true(n < 200);
+		const struct realm_config c = config_of(&p);
+		mem_fail_after(n);
+		err = realm_open(&c, &p.realm, &made, NULL);
+		mem_fail_after(-1);
+		assert_int_equal(err == AFS_OK, p.realm != NULL);
+		assert_true(err == AFS_OK || err == AFS_ENOMEM);
+	}
+	assert_true(n > 10);
+	err = AFS_ENOMEM;
+	for (n = 0; err; n++) {
+		mem_fail_after(n);
+		err = realm_kdc_start(p.realm, &p.kdc, NULL);
+		mem_fail_after(-1);
+		assert_int_equal(err == AFS_OK, p.kdc != NULL);
+		assert_true(err == AFS_OK || err == AFS_ENOMEM);
+	}
+	assert_true(n > 3);
+	assert_ok(realm_user_add(p.realm, "joe", "pw", NULL, &p.why));
+	assert_ok(login(&p, "joe", "pw"));
+}
+
 static void users_are_added_changed_listed_and_deleted(void **state)
 {
 	(void)state;
@@ -336,8 +381,8 @@ static void users_are_added_changed_listed_and_deleted(void **state)
 	assert_err(realm_user_password(p.realm, "jim", "x", NULL, &p.why), AFS_ENOENT);
 	assert_ok(realm_user_add(p.realm, "ann/admin", "x", NULL, &p.why));
 
-	static const char *const bad[] = {"", "/", "joe/", "/admin", "a/b/c", "a.b", "a@B", "a:b", "a b", "a\n",
-		"a\\b", "*", "\xc3\xa4",
+	static const char *const bad[] = {"", "/", "joe/", "/admin", "a/b/c", "a.b", "a@B", "a:b",
+		"a b", "a\n", "a\\b", "*", "\xc3\xa4",
 		"1234567890123456789012345678901234567890123456789012345678901234"};
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		assert_err(realm_user_add(p.realm, bad[i], "x", NULL, &p.why), AFS_EBADNAME);
@@ -350,8 +395,8 @@ static void users_are_added_changed_listed_and_deleted(void **state)
 	bool joe = false, ann = false, afs = false;
 	for (size_t i = 0; i < n; i++) {
 		assert_true(i == 0 || strcmp(users[i - 1].name, users[i].name) < 0);
-		joe |= strcmp(users[i].name, "joe") == 0 && !users[i].service && !users[i].disabled &&
-		       clk_wall() - users[i].password_changed < SEC(60);
+		joe |= strcmp(users[i].name, "joe") == 0 && !users[i].service &&
+		       !users[i].disabled && clk_wall() - users[i].password_changed < SEC(60);
 		ann |= strcmp(users[i].name, "ann/admin") == 0 && !users[i].service;
 		afs |= strcmp(users[i].name, "afs/unit.test") == 0 && users[i].service;
 		assert_true(users[i].service || strcmp(users[i].name, "joe") == 0 ||
@@ -415,18 +460,37 @@ static void configuration_that_cannot_be_is_refused(void **state)
 	for (int i = 0; i < 9; i++) {
 		struct realm_config c = config_of(&p);
 		switch (i) {
-		case 0: c.realm = ""; break;
-		case 1: c.realm = "A B"; break;
-		case 2: c.realm = "A\n[x]"; break;
-		case 3: c.cell = "a}b"; break;
-		case 4: c.dir = "relative"; break;
-		case 5: c.listen = "localhost"; break;
-		case 6: c.ticket_life_s = 31 * 86400; break;
-		case 7: c.keytab = "kt"; break;
-		case 8: c.dir = "/nonexistent/realm"; break;
+		case 0:
+			c.realm = "";
+			break;
+		case 1:
+			c.realm = "A B";
+			break;
+		case 2:
+			c.realm = "A\n[x]";
+			break;
+		case 3:
+			c.cell = "a}b";
+			break;
+		case 4:
+			c.dir = "relative";
+			break;
+		case 5:
+			c.listen = "localhost";
+			break;
+		case 6:
+			c.ticket_life_s = 31 * 86400;
+			break;
+		case 7:
+			c.keytab = "kt";
+			break;
+		case 8:
+			c.dir = "/nonexistent/realm";
+			break;
 		}
 		buf_fini(&p.why);
-		assert_err(realm_open(&c, &p.realm, &made, &p.why), i == 8 ? AFS_ENOENT : AFS_ECONFIG);
+		assert_err(
+			realm_open(&c, &p.realm, &made, &p.why), i == 8 ? AFS_ENOENT : AFS_ECONFIG);
 		assert_null(p.realm);
 		assert_true(p.why.len > 10);
 	}
@@ -435,7 +499,8 @@ static void configuration_that_cannot_be_is_refused(void **state)
 
 /* --- the KDC ------------------------------------------------------------------------------- */
 
-static bool wait_for(struct realm_kdc *kdc, enum realm_kdc_state state, unsigned restarts, mono_ns most)
+static bool wait_for(
+	struct realm_kdc *kdc, enum realm_kdc_state state, unsigned restarts, mono_ns most)
 {
 	mono_ns until = clk_mono() + most;
 	struct realm_kdc_status st;
@@ -484,7 +549,8 @@ static void a_port_in_use_is_said_plainly(void **state)
 		char port[16];
 		place_init(&p);
 		CLEANUP(fd) int fd = socket(AF_INET, type ? SOCK_STREAM : SOCK_DGRAM, 0);
-		struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(p.port),
+		struct sockaddr_in a = {.sin_family = AF_INET,
+			.sin_port = htons(p.port),
 			.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 		assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 		if (type)
@@ -527,7 +593,8 @@ static void the_kdc_dies_with_its_process(void **state)
 	pid_t pid = fork();
 	if (pid == 0) {
 		struct realm_kdc_status st = {};
-		if (place_open(&p, &made) == AFS_OK && realm_kdc_start(p.realm, &p.kdc, &p.why) == AFS_OK)
+		if (place_open(&p, &made) == AFS_OK &&
+			realm_kdc_start(p.realm, &p.kdc, &p.why) == AFS_OK)
 			realm_kdc_status(p.kdc, &st);
 		if (write(pipe_fd[1], &st.pid, sizeof(st.pid)) < 0)
 			_exit(1);
@@ -557,7 +624,8 @@ static void the_kdc_dies_with_its_process(void **state)
 TEST_MAIN(T(a_password_becomes_a_token_that_the_server_reads), T(a_users_token_opens_a_connection),
 	T(wrong_passwords_and_unknown_names_are_told_apart), T(a_second_open_changes_nothing),
 	T(a_half_made_realm_is_made_anew_and_a_damaged_one_refused),
-	T(users_are_added_changed_listed_and_deleted), T(a_new_service_key_leaves_old_tickets_readable),
+	T(a_realm_survives_memory_that_runs_out), T(users_are_added_changed_listed_and_deleted),
+	T(a_new_service_key_leaves_old_tickets_readable),
 	T(a_password_is_changed_while_the_kdc_runs), T(configuration_that_cannot_be_is_refused),
 	T(a_kdc_that_dies_is_started_again), T(a_port_in_use_is_said_plainly),
 	T(a_kdc_that_cannot_run_is_reported_with_its_words), T(the_kdc_dies_with_its_process))

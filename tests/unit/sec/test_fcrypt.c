@@ -93,7 +93,8 @@ static void plain_pcbc(const struct fcrypt_key *k, const uint8_t iv[8], uint8_t 
 	}
 }
 
-typedef void encrypt_many(const struct fcrypt_key *k, const uint8_t iv[8], struct fcrypt_run *runs, size_t n);
+typedef void encrypt_many(
+	const struct fcrypt_key *k, const uint8_t iv[8], struct fcrypt_run *runs, size_t n);
 typedef void decrypt(const struct fcrypt_key *k, const uint8_t iv[8], uint8_t *data, size_t len);
 
 static void check_runs(encrypt_many *many, decrypt *back)
@@ -110,7 +111,9 @@ static void check_runs(encrypt_many *many, decrypt *back)
 		for (size_t i = 0; i < n; i++) {
 			seed = seed * 1664525 + 1013904223;
 			/* all alike, all different, some empty or with a rest */
-			size_t len = n % 3 == 0 ? 640 : n % 3 == 1 ? (seed >> 16) % MOST : (seed >> 16) % 5 * 8;
+			size_t len = n % 3 == 0   ? 640
+				     : n % 3 == 1 ? (seed >> 16) % MOST
+						  : (seed >> 16) % 5 * 8;
 			runs[i] = (struct fcrypt_run){text[i], len};
 			for (size_t j = 0; j < MOST; j++)
 				text[i][j] = (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24);

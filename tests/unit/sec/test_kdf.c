@@ -71,7 +71,8 @@ static void enctypes_outside_the_rule_and_short_keys_are_refused(void **state)
 static void weak_keys_are_known_after_parity_is_set(void **state)
 {
 	(void)state;
-	uint8_t weak[8] = {0, 0xfe, 0, 0xfe, 0, 0xfe, 0, 0xfe}, good[8] = {0x91, 2, 3, 4, 5, 6, 7, 8};
+	uint8_t weak[8] = {0, 0xfe, 0, 0xfe, 0, 0xfe, 0, 0xfe},
+		good[8] = {0x91, 2, 3, 4, 5, 6, 7, 8};
 	assert_false(rxkad_des_fix(weak));
 	assert_hex(weak, 8, "01fe01fe01fe01fe");
 	assert_true(rxkad_des_fix(good));
@@ -80,4 +81,5 @@ static void weak_keys_are_known_after_parity_is_set(void **state)
 
 TEST_MAIN(T(session_keys_derive_as_published), T(a_des_session_key_is_taken_as_it_is),
 	T(only_the_parity_bits_of_a_3des_key_are_dropped),
-	T(enctypes_outside_the_rule_and_short_keys_are_refused), T(weak_keys_are_known_after_parity_is_set))
+	T(enctypes_outside_the_rule_and_short_keys_are_refused),
+	T(weak_keys_are_known_after_parity_is_set))

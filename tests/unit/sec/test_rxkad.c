@@ -50,11 +50,16 @@ static void pair_init(struct pair *p, enum rx_sec_level level, uint8_t index)
 {
 	static uint8_t ticket[40] = {7};
 	*p = (struct pair){.nonce = 0xffffffff,
-		.id = {.epoch = 0x9a0b0c0d, .cid = 0x12345670, .service = 73, .index = index,
+		.id = {.epoch = 0x9a0b0c0d,
+			.cid = 0x12345670,
+			.service = 73,
+			.index = index,
 			.call_numbers = {1, 0, 7, 0x7fffffff}}};
 	test_vector(file, "own.session", p->reader.session, 8);
-	p->server = (struct rxkad_server){
-		.read_ticket = read_ticket, .ctx = &p->reader, .random = fixed_random, .random_ctx = &p->nonce};
+	p->server = (struct rxkad_server){.read_ticket = read_ticket,
+		.ctx = &p->reader,
+		.random = fixed_random,
+		.random_ctx = &p->nonce};
 	struct rxkad_token token = {.kvno = 256, .ticket = ticket, .ticket_len = sizeof(ticket)};
 	memcpy(token.session_key, p->reader.session, 8);
 	p->c = rxkad_client_new(&token, level);
@@ -100,10 +105,10 @@ static void captured_bodies_seal_and_open_at_every_level(void **state)
 		uint16_t cksum;
 		const char *body, *data, *reply, *reply_data;
 	} rows[] = {
-		{RX_LEVEL_CRYPT, 0x12345670, 0x86e9, "own.request.body", "own.request.data", "own.reply.body",
-			"own.reply.data"},
-		{RX_LEVEL_AUTH, 0x12345680, 0x1887, "auth.request.body", "own.request.data", "auth.reply.body",
-			"own.reply.data"},
+		{RX_LEVEL_CRYPT, 0x12345670, 0x86e9, "own.request.body", "own.request.data",
+			"own.reply.body", "own.reply.data"},
+		{RX_LEVEL_AUTH, 0x12345680, 0x1887, "auth.request.body", "own.request.data",
+			"auth.reply.body", "own.reply.data"},
 		{RX_LEVEL_CLEAR, 0x12345690, 0x5dc8, "own.request.data", "own.request.data",
 			"own.reply.data", "own.reply.data"},
 	};
@@ -145,7 +150,8 @@ static void the_checksum_depends_on_call_channel_and_sequence(void **state)
 		assert_int_equal(p.c->ops->seal(p.c, &pkt, b, 4, &len), rows[i].cksum);
 		pkt.from_client = false;
 		assert_ok(p.c->ops->open(p.c, &pkt, rows[i].cksum, b, 4, &off, &len));
-		assert_err(p.c->ops->open(p.c, &pkt, rows[i].cksum ^ 1, b, 4, &off, &len), AFS_ESEALED);
+		assert_err(p.c->ops->open(p.c, &pkt, rows[i].cksum ^ 1, b, 4, &off, &len),
+			AFS_ESEALED);
 		assert_err(p.c->ops->open(p.c, &pkt, 0, b, 4, &off, &len), AFS_ESEALED);
 	}
 	pair_fini(&p);
@@ -187,11 +193,14 @@ static void our_response_is_byte_for_byte_the_captured_one(void **state)
 		uint8_t want[600], got[600], challenge[16];
 		size_t n = test_vector(file, rows[i].response, want, sizeof(want)), len;
 		struct rxkad_token token = {.kvno = (int32_t)rxkad_get32(want + 48),
-			.ticket = want + 56, .ticket_len = n - 56};
+			.ticket = want + 56,
+			.ticket_len = n - 56};
 		test_vector(file, rows[i].session, token.session_key, 8);
 		test_vector(file, rows[i].challenge, challenge, 16);
 		struct rx_sec *c = rxkad_client_new(&token, RX_LEVEL_CRYPT);
-		struct rx_conn_id id = {.epoch = rows[i].epoch, .cid = rows[i].cid, .index = 2,
+		struct rx_conn_id id = {.epoch = rows[i].epoch,
+			.cid = rows[i].cid,
+			.index = 2,
 			.call_numbers = {1}};
 		c->ops->bind(c, &id);
 		assert_ok(c->ops->respond(c, &id, challenge, 16, got, sizeof(got), &len));
@@ -209,8 +218,10 @@ static void a_captured_response_of_a_stock_tool_is_accepted(void **state)
 	struct reader reader = {};
 	uint32_t nonce = 0xa93f4137;
 	test_vector(file, "pts.session", reader.session, 8);
-	struct rxkad_server server = {
-		.read_ticket = read_ticket, .ctx = &reader, .random = fixed_random, .random_ctx = &nonce};
+	struct rxkad_server server = {.read_ticket = read_ticket,
+		.ctx = &reader,
+		.random = fixed_random,
+		.random_ctx = &nonce};
 	struct rx_sec *s = rxkad_server_new(&server, 2);
 	struct rx_conn_id id = {.epoch = 0x9b55764c, .cid = 0x7aee6510, .index = 2};
 	struct rx_caller who;
@@ -288,7 +299,8 @@ static void several_packets_seal_at_once_as_one_by_one(void **state)
 		for (uint32_t i = 0; i < N; i++) {
 			size_t len;
 			pkt.seq = i + 5;
-			assert_int_equal(p.s->ops->seal(p.s, &pkt, one[i], b[i].data_len, &len), b[i].cksum);
+			assert_int_equal(
+				p.s->ops->seal(p.s, &pkt, one[i], b[i].data_len, &len), b[i].cksum);
 			assert_int_equal(len, b[i].body_len);
 			assert_memory_equal(one[i], all[i], ROOM);
 		}
@@ -322,8 +334,10 @@ static void a_client_refuses_a_challenge_that_is_short_old_or_too_demanding(void
 	size_t len;
 	pair_init(&p, RX_LEVEL_AUTH, 2);
 	for (size_t n = 0; n < 16; n++)
-		assert_err(p.c->ops->respond(p.c, &p.id, ch, n, r, sizeof(r), &len), AFS_EPACKETSHORT);
-	assert_ok(p.c->ops->respond(p.c, &p.id, ch, 20, r, sizeof(r), &len)); /* trailing bytes are tolerated */
+		assert_err(
+			p.c->ops->respond(p.c, &p.id, ch, n, r, sizeof(r), &len), AFS_EPACKETSHORT);
+	assert_ok(p.c->ops->respond(
+		p.c, &p.id, ch, 20, r, sizeof(r), &len)); /* trailing bytes are tolerated */
 	ch[11] = 2;
 	assert_err(p.c->ops->respond(p.c, &p.id, ch, 16, r, sizeof(r), &len), AFS_ELEVEL);
 	ch[8] = 0x80;
@@ -408,8 +422,8 @@ static void a_wrong_length_of_ticket_is_refused_before_it_is_read(void **state)
 		uint32_t len;
 		afs_err err;
 	} rows[] = {{0, AFS_ETICKETLEN}, {31, AFS_ETICKETLEN}, {41, AFS_EPACKETSHORT},
-		{12001, AFS_EPACKETSHORT}, {0x7fffffff, AFS_EPACKETSHORT}, {0xffffffc8, AFS_EPACKETSHORT},
-		{0xffffffff, AFS_EPACKETSHORT}};
+		{12001, AFS_EPACKETSHORT}, {0x7fffffff, AFS_EPACKETSHORT},
+		{0xffffffc8, AFS_EPACKETSHORT}, {0xffffffff, AFS_EPACKETSHORT}};
 	struct pair p;
 	static uint8_t r[56 + 12001];
 	pair_init(&p, RX_LEVEL_CRYPT, 2);
@@ -451,16 +465,19 @@ static void each_wrong_word_of_a_response_gets_its_error(void **state)
 		uint32_t value;
 		afs_err err;
 	} rows[] = {
-		{0, 0x9a0b0c0c, AFS_ESEALED},    /* epoch */
-		{1, 0x12345674, AFS_ESEALED},    /* cid */
-		{2, 0, AFS_ESEALED},             /* checksum */
-		{3, 3, AFS_ESEALED},             /* security index */
-		{4, 0x80000000, AFS_ESEALED},    /* call numbers */
-		{5, 0xffffffff, AFS_ESEALED}, {6, 0x80000001, AFS_ESEALED}, {7, 0x80000000, AFS_ESEALED},
-		{8, 1, AFS_EOUTOFSEQ},           /* nonce + 1, which wraps to 0 here */
+		{0, 0x9a0b0c0c, AFS_ESEALED}, /* epoch */
+		{1, 0x12345674, AFS_ESEALED}, /* cid */
+		{2, 0, AFS_ESEALED},          /* checksum */
+		{3, 3, AFS_ESEALED},          /* security index */
+		{4, 0x80000000, AFS_ESEALED}, /* call numbers */
+		{5, 0xffffffff, AFS_ESEALED},
+		{6, 0x80000001, AFS_ESEALED},
+		{7, 0x80000000, AFS_ESEALED},
+		{8, 1, AFS_EOUTOFSEQ}, /* nonce + 1, which wraps to 0 here */
 		{8, 0xffffffff, AFS_EOUTOFSEQ},
-		{9, 0, AFS_ELEVEL},              /* below what the challenge demanded */
-		{9, 3, AFS_ELEVEL}, {9, 0xffffffff, AFS_ELEVEL},
+		{9, 0, AFS_ELEVEL}, /* below what the challenge demanded */
+		{9, 3, AFS_ELEVEL},
+		{9, 0xffffffff, AFS_ELEVEL},
 	};
 	struct pair p;
 	uint8_t r[256];
@@ -556,7 +573,8 @@ static void a_sealed_body_that_was_changed_is_refused(void **state)
 		afs_err err = p.s->ops->open(p.s, &pkt, ck, b, cut, &off, &n);
 		assert_int_equal(err, cut % 8 || !cut ? AFS_ESEALED : AFS_EDATALEN);
 	}
-	for (uint32_t bit = 0; bit < 64; bit++) { /* first block: length or order goes wrong, or the text */
+	for (uint32_t bit = 0; bit < 64;
+		bit++) { /* first block: length or order goes wrong, or the text */
 		memcpy(b, sealed, sizeof(b));
 		b[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		afs_err err = p.s->ops->open(p.s, &pkt, ck, b, len, &off, &n);
@@ -648,9 +666,11 @@ static void memory_that_runs_out_makes_no_object(void **state)
 }
 
 TEST_MAIN(T(captured_bodies_seal_and_open_at_every_level),
-	T(the_checksum_depends_on_call_channel_and_sequence), T(the_preseq_of_both_captures_is_found_again),
-	T(our_response_is_byte_for_byte_the_captured_one), T(a_captured_response_of_a_stock_tool_is_accepted),
-	T(what_one_end_seals_the_other_opens), T(several_packets_seal_at_once_as_one_by_one),
+	T(the_checksum_depends_on_call_channel_and_sequence),
+	T(the_preseq_of_both_captures_is_found_again),
+	T(our_response_is_byte_for_byte_the_captured_one),
+	T(a_captured_response_of_a_stock_tool_is_accepted), T(what_one_end_seals_the_other_opens),
+	T(several_packets_seal_at_once_as_one_by_one),
 	T(index_3_demands_crypt_and_enters_the_checksums),
 	T(a_client_refuses_a_challenge_that_is_short_old_or_too_demanding),
 	T(tickets_of_impossible_length_make_no_client), T(a_ready_server_ignores_another_response),
