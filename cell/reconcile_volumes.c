@@ -134,7 +134,7 @@ static afs_err make_volume(struct reconcile_run *run, const struct conf_volume *
 		return AFS_EBADPART;
 	if (!id)
 		TRY(self_volume_new_id(run->r->self, &id));
-	struct vs_header h = {.id = id, .type = AFS_VOL_RW, .quota_kib = (uint64_t)want->quota / 1024};
+	struct vs_header h = {.id = id, .type = AFS_VOL_RW, .quota_kib = want->quota < 0 ? 0 : (uint64_t)want->quota / 1024};
 	snprintf(h.name, sizeof(h.name), "%s", want->name);
 	CLEANUP(vs_volume) struct vs_volume *v = NULL;
 	struct vs_volume *left = NULL;
@@ -167,7 +167,7 @@ static void match_volume(struct reconcile_run *run, const struct conf_volume *wa
 	struct vs_who who = who_now();
 	struct vs_status st;
 	afs_err err = vs_volume_header(v, &h);
-	uint64_t quota_kib = (uint64_t)want->quota / 1024;
+	uint64_t quota_kib = want->quota < 0 ? h.quota_kib : (uint64_t)want->quota / 1024;
 	if (err == AFS_OK && h.quota_kib != quota_kib) {
 		h.quota_kib = quota_kib;
 		err = vs_volume_set_header(v, &h, VS_H_QUOTA);
@@ -413,7 +413,7 @@ void reconcile_volumes(struct reconcile_run *run)
 		root_declared = root_declared || strcmp(c->volumes[i].name, "root.cell") == 0;
 	if (!root_declared)
 		one_volume(run, &(struct conf_volume){.name = (char[]){"root.cell"}, .partition = (char[]){""},
-			.owner = (char[]){""}, .mount = (char[]){""}, .mode = 0755});
+			.owner = (char[]){""}, .mount = (char[]){""}, .mode = 0755, .quota = -1});
 	for (size_t i = 0; i < c->volume_count; i++)
 		one_volume(run, &c->volumes[i]);
 	for (size_t i = 0; i < c->volume_count; i++)

@@ -123,6 +123,8 @@ static void set_default(struct conf_loader *l, const struct conf_row *row, void 
 	}
 	if (row->dflt[0] == '<')
 		*(char **)(void *)((char *)base + row->offset) = mem_strdup(row->dflt);
+	else if (row->kind == CONF_SIZE && !*row->dflt)
+		*(int64_t *)(void *)((char *)base + row->offset) = -1; /* nothing is wished */
 	else
 		conf_set(l, row, row->path, base, node);
 }

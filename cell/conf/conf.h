@@ -72,7 +72,7 @@ struct conf_volume {
 	struct conf_pos pos;
 	char *name;
 	char *partition; /* "": the first one */
-	int64_t quota;   /* bytes; 0: no limit */
+	int64_t quota;   /* bytes; 0: no limit; -1: not declared */
 	char *owner;     /* of the root directory: a user of the cell; "": root */
 	int64_t mode;    /* of the root directory */
 	struct conf_acl acl; /* of the root directory; empty: leave as it is */

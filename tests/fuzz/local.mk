@@ -12,6 +12,7 @@ endif
 
 FUZZERS = tests/fuzz/fuzz_acl \
 	tests/fuzz/fuzz_challenge \
+	tests/fuzz/fuzz_conf \
 	tests/fuzz/fuzz_dump \
 	tests/fuzz/fuzz_pioctl \
 	tests/fuzz/fuzz_response \
@@ -52,3 +53,7 @@ tests_fuzz_fuzz_acl_LDADD = fileserver/fs/libfs.a $(LIBS_BASE)
 tests_fuzz_fuzz_rxafs_SOURCES = %reldir%/fuzz_rxafs.c $(fuzz_main)
 tests_fuzz_fuzz_rxafs_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
 tests_fuzz_fuzz_rxafs_LDADD = $(LIBS_PROTO) rx/sec/librxsec.a $(LIBS_BASE) $(CRYPTO_LIBS)
+
+tests_fuzz_fuzz_conf_SOURCES = %reldir%/fuzz_conf.c $(fuzz_main)
+tests_fuzz_fuzz_conf_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_conf_LDADD = cell/conf/libconf.a $(LIBS_BASE) $(YAML_LIBS)

@@ -97,12 +97,21 @@ static void every_key_reaches_its_member(void **state)
 	assert_int_equal(c->groups[0].members.n, 2);
 	assert_string_equal(c->groups[0].owner, "admin");
 	assert_int_equal(c->volumes[0].mode, 0750);
+	assert_int_equal(c->volumes[0].quota, 1 << 30);
 	assert_int_equal(c->volumes[0].acl.n, 2);
 	assert_string_equal(c->volumes[0].acl.v[1].name, "system:anyuser");
 	assert_string_equal(c->volumes[0].acl.v[1].rights, "rl");
 	assert_string_equal(c->mounts[0].volume, "user.bob");
 	assert_true(c->mounts[1].rw);
 	assert_string_equal(c->acls[0].path, ".");
+}
+
+static void a_quota_that_is_not_declared_is_not_zero(void **state)
+{
+	(void)state;
+	CLEANUP(conf) struct conf *c = good("volumes: {v: {}, w: {quota: 0}}\n");
+	assert_int_equal(c->volumes[0].quota, -1);
+	assert_int_equal(c->volumes[1].quota, 0);
 }
 
 static void a_key_that_is_left_empty_keeps_its_default(void **state)
@@ -338,7 +347,7 @@ static void a_missing_file_is_named(void **state)
 	assert_string_equal(problems.data, "/nonexistent/x.yaml: cannot be read: No such file or directory\n");
 }
 
-TEST_MAIN(T(an_empty_file_is_a_sandbox), T(every_key_reaches_its_member), T(a_key_that_is_left_empty_keeps_its_default),
+TEST_MAIN(T(an_empty_file_is_a_sandbox), T(every_key_reaches_its_member), T(a_quota_that_is_not_declared_is_not_zero), T(a_key_that_is_left_empty_keeps_its_default),
 	T(unknown_keys_are_refused_with_the_nearest_one), T(wrong_values_say_what_was_expected_and_found),
 	T(a_password_in_the_file_is_refused_and_not_repeated), T(what_is_no_yaml_is_refused_with_its_place),
 	T(rules_between_keys_are_kept), T(all_problems_are_told_at_once), T(the_sample_is_right_and_means_the_defaults),
