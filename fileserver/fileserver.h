@@ -5,7 +5,7 @@
  *   struct fileserver *fs;
  *   fileserver_new(&config, &fs)            nothing runs yet
  *   fileserver_services(fs, services, n)    rows for rpc_port_open() of port 7000
- *   fileserver_start(fs, port)              callbacks leave from that port; housekeeping begins
+ *   fileserver_start(fs, port)              housekeeping begins, calls are served
  *   fileserver_stop(fs)                     before rpc_port_close(port)
  *   fileserver_free(fs)                     after it */
 #pragma once
@@ -32,6 +32,8 @@ struct fileserver_config {
 afs_err fileserver_new(const struct fileserver_config *config, struct fileserver **out);
 /* Writes at most `n` services and gives their number (1 at this time). */
 size_t fileserver_services(struct fileserver *fs, struct rpc_service *out, size_t n);
+/* Clients are called back over the port on which they call; `port` is any of the file server's, for
+ * those of whom that is not known. */
 afs_err fileserver_start(struct fileserver *fs, struct rpc_port *port);
 /* Ends the housekeeper; clients that hold promises are not told (they find out by our absence). */
 void fileserver_stop(struct fileserver *fs);

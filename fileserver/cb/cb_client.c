@@ -98,7 +98,7 @@ afs_err cb_client_begin(struct cb *cb, struct rpc_call *call, struct cb_client *
 	mtx_unlock(&cb->lock);
 
 	if (!host)
-		TRY(cb_meet(cb, call->peer, epoch, call->now, &host));
+		TRY(cb_meet(cb, call->peer, rpc_call_port(call), epoch, call->now, &host));
 	TRY(client_new(cb, call, host, &c));
 	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed); /* the connection's */
 	rpc_call_set_conn_user(call, c, client_gone);

@@ -116,7 +116,8 @@ void cb_host_delay_locked(struct cb *cb, struct fs_host *h, const struct AFSFid 
 void cb_host_reset_locked(struct cb *cb, struct fs_host *h) REQUIRES(cb->lock);
 
 /* cb_meet.c: the host behind a call, met if need be; referenced.  Waits.  Errors as cb_client_begin. */
-afs_err cb_meet(struct cb *cb, struct rx_addr from, uint32_t epoch, mono_ns now, struct fs_host **out);
+afs_err cb_meet(struct cb *cb, struct rx_addr from, struct rpc_port *via, uint32_t epoch, mono_ns now,
+	struct fs_host **out);
 /* Forget failures whose time is over. */
 void cb_meet_trim_locked(struct cb *cb, mono_ns now) REQUIRES(cb->lock);
 const char *cb_addr_text(struct rx_addr a, char out[32]);

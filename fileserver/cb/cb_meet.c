@@ -256,6 +256,8 @@ static afs_err meet(struct cb *cb, struct rx_addr from, uint32_t epoch, mono_ns 
 		h = cb_host_at_locked(cb, from);
 		if (h)
 			h->down = true;
+		else
+			cb->wire.forget(cb->wire.ctx, from);
 		mtx_unlock(&cb->lock);
 		atomic_fetch_add(&cb->count.refused, 1);
 		char a[32];
@@ -280,7 +282,8 @@ static afs_err meet(struct cb *cb, struct rx_addr from, uint32_t epoch, mono_ns 
 	return AFS_OK;
 }
 
-afs_err cb_meet(struct cb *cb, struct rx_addr from, uint32_t epoch, mono_ns now, struct fs_host **out)
+afs_err cb_meet(struct cb *cb, struct rx_addr from, struct rpc_port *via, uint32_t epoch, mono_ns now,
+	struct fs_host **out)
 {
 	mono_ns until = clk_mono() + 3 * CB_HARD_NS;
 	mtx_lock(&cb->lock);
@@ -304,6 +307,7 @@ afs_err cb_meet(struct cb *cb, struct rx_addr from, uint32_t epoch, mono_ns now,
 			err = begin_meeting_locked(cb, from, now, &m);
 			if (err == AFS_OK) {
 				mtx_unlock(&cb->lock);
+				cb->wire.via(cb->wire.ctx, from, via);
 				err = meet(cb, from, epoch, now, out);
 				mtx_lock(&cb->lock);
 				end_meeting_locked(cb, m, err, clk_mono());

@@ -19,7 +19,8 @@ enum { ANSWER_ARENA = 4096 };
 struct wire_conn {
 	struct map_node node;
 	struct rx_addr addr;
-	struct rpc_conn *conn;
+	struct rpc_port *port; /* NULL: the usual one */
+	struct rpc_conn *conn; /* NULL: none made yet, or the last one failed */
 };
 struct cb_wire_rpc {
 	struct mtx lock; /* never held while the transport is called */
@@ -47,13 +48,30 @@ static struct wire_conn *find_locked(struct cb_wire_rpc *w, struct rx_addr to)
 	return NULL;
 }
 
+/* The entry of `to`, made when there is none; NULL when memory is short. */
+static struct wire_conn *make_locked(struct cb_wire_rpc *w, struct rx_addr to)
+{
+	struct wire_conn *c = find_locked(w, to);
+	if (c)
+		return c;
+	c = mem_new(struct wire_conn);
+	if (!c)
+		return NULL;
+	c->addr = to;
+	if (!map_insert(&w->conns, &c->node, hash_addr(&w->conns, to))) {
+		mem_free(c);
+		return NULL;
+	}
+	return c;
+}
+
 /* A referenced connection to `to`. */
 static afs_err conn_get(struct cb_wire_rpc *w, struct rx_addr to, struct rpc_conn **out)
 {
 	mtx_lock(&w->lock);
-	struct rpc_port *port = w->port;
 	struct wire_conn *c = find_locked(w, to);
-	struct rpc_conn *conn = c ? rpc_conn_ref(c->conn) : NULL;
+	struct rpc_port *port = w->port && c && c->port ? c->port : w->port;
+	struct rpc_conn *conn = c && c->conn ? rpc_conn_ref(c->conn) : NULL;
 	mtx_unlock(&w->lock);
 	if (conn) {
 		*out = conn;
@@ -65,19 +83,29 @@ static afs_err conn_get(struct cb_wire_rpc *w, struct rx_addr to, struct rpc_con
 	struct rpc_conn_config config = {
 		.peer = to, .iface = &cb_iface, .dead_ns = CB_DEAD_NS, .hard_ns = CB_HARD_NS};
 	TRY(rpc_conn_new(port, &config, &conn));
-	struct wire_conn *fresh = mem_new(struct wire_conn);
 	mtx_lock(&w->lock);
-	if (fresh && !find_locked(w, to)) {
-		*fresh = (struct wire_conn){.addr = to, .conn = rpc_conn_ref(conn)};
-		if (map_insert(&w->conns, &fresh->node, hash_addr(&w->conns, to)))
-			fresh = NULL;
-	}
+	c = w->port ? make_locked(w, to) : NULL;
+	if (c && !c->conn)
+		c->conn = rpc_conn_ref(conn); /* else this call alone uses it */
 	mtx_unlock(&w->lock);
-	if (fresh && fresh->conn) /* not kept: this call alone uses it */
-		rpc_conn_unref(fresh->conn);
-	mem_free(fresh);
 	*out = conn;
 	return AFS_OK;
+}
+
+static void wire_via(void *ctx, struct rx_addr from, struct rpc_port *port)
+{
+	struct cb_wire_rpc *w = ctx;
+	struct rpc_conn *old = NULL;
+	mtx_lock(&w->lock);
+	struct wire_conn *c = w->port ? make_locked(w, from) : NULL;
+	if (c && c->port != port) {
+		old = c->conn;
+		c->conn = NULL;
+		c->port = port;
+	}
+	mtx_unlock(&w->lock);
+	if (old)
+		rpc_conn_unref(old);
 }
 
 static void wire_forget(void *ctx, struct rx_addr to)
@@ -88,7 +116,7 @@ static void wire_forget(void *ctx, struct rx_addr to)
 	if (c)
 		map_remove(&w->conns, &c->node);
 	mtx_unlock(&w->lock);
-	if (c)
+	if (c && c->conn)
 		rpc_conn_unref(c->conn);
 	mem_free(c);
 }
@@ -96,8 +124,16 @@ static void wire_forget(void *ctx, struct rx_addr to)
 /* A failure of the transport spoils the connection; a refusal by the client does not. */
 static afs_err judged(struct cb_wire_rpc *w, struct rx_addr to, afs_err err, int32_t code)
 {
-	if (err != AFS_OK && code == 0)
-		wire_forget(w, to);
+	if (err == AFS_OK || code != 0)
+		return err;
+	mtx_lock(&w->lock);
+	struct wire_conn *c = find_locked(w, to);
+	struct rpc_conn *conn = c ? c->conn : NULL;
+	if (c)
+		c->conn = NULL;
+	mtx_unlock(&w->lock);
+	if (conn)
+		rpc_conn_unref(conn);
 	return err;
 }
 
@@ -203,18 +239,24 @@ static afs_err wire_break_end(void *ctx, void *call)
 	return judged(ctx, b->to, err, res.code);
 }
 
+static void free_conns(struct map *conns)
+{
+	size_t cursor = 0;
+	struct map_node *next;
+	for (struct map_node *n = map_walk(conns, &cursor, NULL); n; n = next) {
+		next = map_walk(conns, &cursor, n->next);
+		struct wire_conn *c = container_of(n, struct wire_conn, node);
+		if (c->conn)
+			rpc_conn_unref(c->conn);
+		mem_free(c);
+	}
+	map_fini(conns);
+}
+
 static void wire_free(void *ctx)
 {
 	struct cb_wire_rpc *w = ctx;
-	size_t cursor = 0;
-	struct map_node *next;
-	for (struct map_node *n = map_walk(&w->conns, &cursor, NULL); n; n = next) {
-		next = map_walk(&w->conns, &cursor, n->next);
-		struct wire_conn *c = container_of(n, struct wire_conn, node);
-		rpc_conn_unref(c->conn);
-		mem_free(c);
-	}
-	map_fini(&w->conns);
+	free_conns(&w->conns);
 	mtx_fini(&w->lock);
 	mem_free(w);
 }
@@ -232,6 +274,7 @@ afs_err cb_wire_rpc_new(struct cb_wire *out)
 		.probe = wire_probe,
 		.break_begin = wire_break_begin,
 		.break_end = wire_break_end,
+		.via = wire_via,
 		.forget = wire_forget,
 		.free = wire_free};
 	return AFS_OK;
@@ -246,13 +289,5 @@ void cb_wire_rpc_set_port(struct cb_wire *wire, struct rpc_port *port)
 	struct map conns = w->conns;
 	map_init(&w->conns);
 	mtx_unlock(&w->lock);
-	size_t cursor = 0;
-	struct map_node *next;
-	for (struct map_node *n = map_walk(&conns, &cursor, NULL); n; n = next) {
-		next = map_walk(&conns, &cursor, n->next);
-		struct wire_conn *c = container_of(n, struct wire_conn, node);
-		rpc_conn_unref(c->conn);
-		mem_free(c);
-	}
-	map_fini(&conns);
+	free_conns(&conns);
 }

@@ -26,12 +26,16 @@ struct cb_wire {
 	afs_err (*break_begin)(void *ctx, struct rx_addr to, const struct AFSFid *fids, size_t n,
 		bool delayed, void **call);
 	afs_err (*break_end)(void *ctx, void *call);
+	/* A call from this address came over `port`: calls to it go the same way, since a server with
+	 * several addresses must answer from the one that was asked.  Does not wait. */
+	void (*via)(void *ctx, struct rx_addr from, struct rpc_port *port);
 	/* The address is not in use any more; does not wait. */
 	void (*forget)(void *ctx, struct rx_addr to);
 	void (*free)(void *ctx);
 };
 
-/* The real one, over connections from `port` (set later: a call before that is AFS_EDEAD). */
+/* The real one.  Addresses without a `via` are called from `port`; a call before it is set is
+ * AFS_EDEAD.  NULL: no more calls, and all connections are given back (before their ports close). */
 struct cb_wire_rpc;
 afs_err cb_wire_rpc_new(struct cb_wire *out);
-void cb_wire_rpc_set_port(struct cb_wire *wire, struct rpc_port *port); /* NULL: no more calls */
+void cb_wire_rpc_set_port(struct cb_wire *wire, struct rpc_port *port);

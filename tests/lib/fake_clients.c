@@ -59,7 +59,7 @@ static struct fake_client *visit(struct fake_world *w, struct rx_addr to, const 
 		usleep(found->ms * 1000);
 	pthread_mutex_lock(&w->lock);
 	w->calling--;
-	if (found && found->silent)
+	if (found && (found->silent || (found->deaf && strcmp(what, "who") != 0)))
 		found = NULL;
 	pthread_mutex_unlock(&w->lock);
 	return found;
@@ -121,6 +121,7 @@ static afs_err fake_break_end(void *ctx, void *call)
 	return c ? AFS_OK : AFS_EDEAD;
 }
 
+static void fake_via(void *ctx, struct rx_addr from, struct rpc_port *port) { (void)ctx, (void)from, (void)port; }
 static void fake_forget(void *ctx, struct rx_addr to) { (void)ctx, (void)to; }
 static void fake_free(void *ctx) { (void)ctx; }
 
@@ -132,6 +133,7 @@ struct cb_wire fake_wire(struct fake_world *w)
 		.probe = fake_probe,
 		.break_begin = fake_break_begin,
 		.break_end = fake_break_end,
+		.via = fake_via,
 		.forget = fake_forget,
 		.free = fake_free};
 }

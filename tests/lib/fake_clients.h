@@ -18,6 +18,7 @@ struct fake_client {
 	uint32_t caps;
 	bool no_uuid;  /* knows neither TellMeAboutYourself nor WhoAreYou */
 	bool silent;   /* answers nothing */
+	bool deaf;     /* says who it is, and answers nothing else */
 	unsigned ms;   /* how long each of its answers takes */
 	/* runs before a CallBack is answered; may be NULL */
 	void (*on_break)(struct fake_client *c, const struct AFSFid *fids, size_t n);

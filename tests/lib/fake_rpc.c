@@ -54,6 +54,11 @@ void rpc_call_set_conn_user(struct rpc_call *call, void *user, void (*gone)(void
 }
 
 uint64_t rpc_call_conn_key(const struct rpc_call *call) { return of(call)->conn->key; }
+struct rpc_port *rpc_call_port(const struct rpc_call *call)
+{
+	(void)call;
+	return NULL;
+}
 bool rpc_call_is_over(struct rpc_call *call)
 {
 	(void)call;

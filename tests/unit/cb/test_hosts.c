@@ -247,16 +247,36 @@ static void who_cannot_take_what_it_missed_is_refused_and_reset(void **state)
 	struct fake_conn conn = {.key = 1ull << 32 | 4};
 	assert_ok(promise_to(r, &conn, a, &doc));
 	assert_ok(promise_to(r, &conn, a, &other));
-	a->silent = true;
+	a->deaf = true;
 	cb_break(r->cb, &doc, 1, NULL, r->now);
 	mem_free(fake_diary(&r->world));
 	assert_err(promise_to(r, &conn, a, NULL), AFS_EDEAD);
-	a->silent = false;
+	assert_diary(&r->world, "who 10.0.0.1:7001\ndelayed 10.0.0.1:7001 5.2.7\n");
+	struct fileserver_stats s = {0};
+	cb_stats(r->cb, &s);
+	assert_int_equal(s.promises_now, 0); /* all of them are void */
+	a->deaf = false;
+	r->now = clk_mono() + CB_RETRY_NS + SEC(1);
+	assert_ok(promise_to(r, &conn, a, NULL));
+	assert_diary(&r->world, "who 10.0.0.1:7001\ninit3 10.0.0.1:7001\n");
+	fake_conn_close(&conn);
+	rig_free(r);
+}
+
+/* A new host that says who it is but takes no reset is refused, and asked afresh the next time. */
+static void who_takes_no_reset_is_refused(void **state)
+{
+	(void)state;
+	struct rig *r = rig_new(0, 0);
+	struct fake_client *a = fake_client_add(&r->world, IP(1), 7001, 0xaa);
+	struct fake_conn conn = {.key = 1ull << 32 | 4};
+	a->deaf = true;
+	assert_err(promise_to(r, &conn, a, &doc), AFS_EDEAD);
+	a->deaf = false;
 	r->now = clk_mono() + CB_RETRY_NS + SEC(1);
 	mem_free(fake_diary(&r->world));
-	assert_ok(promise_to(r, &conn, a, NULL));
-	/* `other` was promised too: delayed breaks alone would do, for who() failed before them */
-	assert_diary(&r->world, "who 10.0.0.1:7001\ndelayed 10.0.0.1:7001 5.2.7\n");
+	assert_ok(promise_to(r, &conn, a, &doc));
+	assert_diary(&r->world, "who 10.0.0.1:7001\ninit3 10.0.0.1:7001\n");
 	fake_conn_close(&conn);
 	rig_free(r);
 }
@@ -657,7 +677,7 @@ TEST_MAIN(T(a_new_host_is_asked_who_it_is_and_made_to_drop_old_promises),
 	T(when_the_primary_address_fails_another_known_one_is_tried),
 	T(who_cannot_be_called_is_refused_and_not_asked_again_at_once),
 	T(a_silent_host_is_waited_for_once_and_hears_later),
-	T(who_cannot_take_what_it_missed_is_refused_and_reset),
+	T(who_cannot_take_what_it_missed_is_refused_and_reset), T(who_takes_no_reset_is_refused),
 	T(more_missed_breaks_than_are_kept_become_a_reset), T(missed_breaks_come_in_batches_of_fifty),
 	T(the_writer_is_not_told_and_all_others_are),
 	T(a_volume_break_is_told_by_the_housekeeper_once_per_host),
