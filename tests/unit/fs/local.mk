@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-FS_TESTS = tests/unit/fs/test_access tests/unit/fs/test_acl_text tests/unit/fs/test_handlers
+FS_TESTS = tests/unit/fs/test_access tests/unit/fs/test_acl_text tests/unit/fs/test_handlers \
+	tests/unit/fs/test_wire
 check_PROGRAMS += $(FS_TESTS)
 TESTS += $(FS_TESTS)
 LIBS_FS = fileserver/fs/libfs.a fileserver/cb/libcb.a fileserver/store/libstore.a $(LIBS_PROTO) \
@@ -10,3 +11,6 @@ tests_unit_fs_test_acl_text_SOURCES = %reldir%/test_acl_text.c
 tests_unit_fs_test_acl_text_LDADD = $(LIBS_TEST) $(LIBS_FS)
 tests_unit_fs_test_handlers_SOURCES = %reldir%/test_handlers.c %reldir%/rig.c %reldir%/rig.h $(FAKE_CLIENTS)
 tests_unit_fs_test_handlers_LDADD = $(LIBS_TEST) $(LIBS_FS)
+tests_unit_fs_test_wire_SOURCES = %reldir%/test_wire.c tests/lib/fake_clients.c tests/lib/fake_clients.h
+tests_unit_fs_test_wire_LDADD = $(LIBS_TEST) fileserver/fs/libfs.a fileserver/cb/libcb.a \
+	fileserver/store/libstore.a $(LIBS_RX) $(LIBS_DB) $(SQLITE_LIBS) $(CRYPTO_LIBS)
