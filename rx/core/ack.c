@@ -123,7 +123,8 @@ static void arm_persist(struct rx_call *call, mono_ns now)
 		call->persists = 0;
 	else if (call->due[RX_DUE_PERSIST] == MONO_NEVER)
 		rx_call_set_due(call, RX_DUE_PERSIST, now + (MSEC(250) << MIN(call->persists, 4)));
-	call->persists += stuck && call->persists < 4;
+	if (stuck && call->persists < 4)
+		call->persists++;
 }
 
 static void prove(struct rx_call *call, rx_serial serial)

@@ -244,8 +244,10 @@ void rx_call_done(struct rx_call *call, mono_ns now)
 	call->app_done = true;
 	call->events = 0;
 	list_remove(&call->ev);
-	ch->ack_reason = RX_ACK_DELAY;
-	ch->ack_serial = 0;
+	/* one ACK answers what the server asked for and says that all was read */
+	bool asked = call->ack_owed == RX_ACK_REQUESTED;
+	ch->ack_reason = asked ? RX_ACK_REQUESTED : RX_ACK_DELAY;
+	ch->ack_serial = asked ? call->ack_serial : 0;
 	ch->busy = false;
 	rx_conn_ref(c);
 	rx_call_detach(call, now, RX_END_DONE);
@@ -392,8 +394,11 @@ static void tick_asks(struct rx_call *call, mono_ns now)
 {
 	if (call->due[RX_DUE_PING] <= now) {
 		int64_t interval = call->conn->dead_ns / 6;
-		if (call->sent + interval > now) {
-			call->due[RX_DUE_PING] = call->sent + interval;
+		/* a client's pings, and our answers, keep both sides alive: the server asks only when
+		 * they stay away */
+		mono_ns last = call->is_server ? MAX(call->sent, call->heard) : call->sent;
+		if (last + interval > now) {
+			call->due[RX_DUE_PING] = last + interval;
 		} else {
 			call->due[RX_DUE_PING] = now + interval;
 			if (wants_keepalive(call)) {
@@ -470,8 +475,7 @@ static bool emit_ack(struct rx_call *call, mono_ns now, enum rx_reason reason, r
 	rx_header_put(p, &h);
 	RX_COUNT(c->ep, acks_out);
 	rx_conn_sent(c, now, out->len);
-	if (reason != RX_ACK_PING_RESPONSE)
-		call->sent = now;
+	call->sent = now;
 	call->unacked_in = 0;
 	call->consumed_since = 0;
 	call->due[RX_DUE_ACK] = MONO_NEVER;

@@ -131,3 +131,16 @@ void rx_loss_timeout(struct rx_call *call, mono_ns now)
 	/* not to be forgotten when nothing can leave at this moment */
 	rx_call_set_due(call, RX_DUE_LOSS, now + timeout(call));
 }
+
+void rx_loss_hint(struct rx_call *call, mono_ns now)
+{
+	if (!call->flying)
+		return;
+	struct rx_packet *p = list_entry(call->xmit.next, struct rx_packet, xmit);
+	int64_t round = MAX(call->conn->peer->srtt, (int64_t)MSEC(1));
+	if (now - p->sent_at <= 2 * round)
+		return;
+	declare_lost(call, p);
+	call->credit = 1;
+	rx_call_tx(call);
+}

@@ -180,6 +180,8 @@ void rx_recv_data(struct rx_call *call, mono_ns now, const struct rx_header *h, 
 	}
 	hole |= call->ahead_count > 0;
 	owe_for(call, now, worst, hole, flags, serial);
+	if (worst == DUPLICATE && call->is_server && call->out_next > 1)
+		rx_loss_hint(call, now);
 	if (news) {
 		call->progress = now;
 		if (call->delivered)

@@ -8,3 +8,13 @@ check_PROGRAMS += tests/sim/test_transfer
 TESTS += tests/sim/test_transfer
 tests_sim_test_transfer_SOURCES = %reldir%/test_transfer.c
 tests_sim_test_transfer_LDADD = $(LIBS_SIM)
+
+check_PROGRAMS += tests/sim/test_golden
+TESTS += tests/sim/test_golden
+tests_sim_test_golden_SOURCES = %reldir%/test_golden.c
+tests_sim_test_golden_LDADD = $(LIBS_SIM)
+
+check_PROGRAMS += tests/sim/test_hostile
+TESTS += tests/sim/test_hostile
+tests_sim_test_hostile_SOURCES = %reldir%/test_hostile.c
+tests_sim_test_hostile_LDADD = $(LIBS_SIM)

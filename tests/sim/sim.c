@@ -660,6 +660,12 @@ struct rx_conn *sim_connect(struct sim_end *from, struct sim_end *to, bool secur
 	return sim_connect_config(from, to, secured, &c);
 }
 
+void sim_disconnect(struct sim_end *from, struct rx_conn *conn)
+{
+	rx_conn_unref(conn);
+	from->dirty = true;
+}
+
 struct sim_call *sim_call(struct sim_end *from, struct rx_conn *conn, const struct sim_ask *ask)
 {
 	struct sim *s = from->sim;

@@ -65,6 +65,7 @@ unsigned sim_end_ended(const struct sim_end *e);   /* RX_EV_CALL_ENDED of server
 
 struct rx_conn *sim_connect(struct sim_end *from, struct sim_end *to, bool secured);
 struct rx_conn *sim_connect_config(struct sim_end *from, struct sim_end *to, bool secured, struct rx_conn_config *c);
+void sim_disconnect(struct sim_end *from, struct rx_conn *conn); /* unref, as long as the simulation runs on */
 /* Begins a call; NULL when no channel is free.  Freed with the simulation. */
 struct sim_call *sim_call(struct sim_end *from, struct rx_conn *conn, const struct sim_ask *ask);
 bool sim_call_over(const struct sim_call *c);
