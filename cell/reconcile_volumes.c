@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Declared volumes, mount points and access lists, for volumes on this machine's partitions.  A new
- * volume is made hidden, dressed, entered in VL and only then put into service; after a crash in
- * between it is found in VL and made again. */
+ * volume is made, dressed and then entered in VL, which is when clients can find it; after a crash in
+ * between it is found in the store and entered. */
 #include "cell/reconcile_parts.h"
 
 #include "cell/base/text.h"
@@ -143,14 +143,13 @@ static afs_err make_volume(struct reconcile_run *run, const struct conf_volume *
 		vs_volume_unref(left);
 	}
 	TRY(vs_volume_create(p, &h, true, clk_wall(), &v));
-	afs_err err = dress_root(want, v);
+	h.in_service = h.blessed = true;
+	h.destroy_me = false;
+	afs_err err = vs_volume_set_header(v, &h, VS_H_IN_SERVICE | VS_H_BLESSED | VS_H_DESTROY_ME);
+	if (err == AFS_OK)
+		err = dress_root(want, v);
 	if (err == AFS_OK && !in_vl)
 		err = self_volume_enter(run->r->self, want->name, id, run->r->own_ips[0], vs_partition_id(p));
-	if (err == AFS_OK) {
-		h.in_service = h.blessed = true;
-		h.destroy_me = false;
-		err = vs_volume_set_header(v, &h, VS_H_IN_SERVICE | VS_H_BLESSED | VS_H_DESTROY_ME);
-	}
 	if (err != AFS_OK) {
 		(void)vs_volume_delete(v); /* the error that counts is the first */
 		return err;
@@ -227,8 +226,13 @@ static void one_volume(struct reconcile_run *run, const struct conf_volume *want
 	if (err == AFS_ENOENT)
 		err = make_volume(run, want, in_vl ? e.volumeId[AFS_VOL_RW] : 0, in_vl, label, &v);
 	else if (err == AFS_OK && !in_vl) {
-		err = self_volume_enter(run->r->self, want->name, vs_volume_id(v), run->r->own_ips[0],
-			vs_partition_id(vs_volume_partition(v)));
+		struct vs_header h;
+		err = vs_volume_header(v, &h);
+		if (err == AFS_OK && h.files == 1) /* empty: a start that was killed may not have come to this */
+			err = dress_root(want, v);
+		if (err == AFS_OK)
+			err = self_volume_enter(run->r->self, want->name, vs_volume_id(v), run->r->own_ips[0],
+				vs_partition_id(vs_volume_partition(v)));
 		if (err == AFS_OK)
 			reconcile_did(run, "volume.enter", label, "entered in the location database");
 	}

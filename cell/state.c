@@ -181,16 +181,16 @@ afs_err state_mkdir(struct state *s, const char *path, mode_t mode, bool erase_w
 	if (errno != ENOENT)
 		return say(why, path, "cannot be looked at");
 	const char *slash = strrchr(path, '/');
+	size_t n = strlen(s->dir);
+	bool inside = strncmp(path, s->dir, n) == 0 && path[n] == '/';
 	if (slash && slash != path) {
 		CLEANUP(str) char *parent = mem_strndup(path, (size_t)(slash - path));
 		if (!parent)
 			return AFS_ENOMEM;
-		TRY(state_mkdir(s, parent, 0755, false, why));
+		TRY(state_mkdir(s, parent, inside ? 0711 : 0755, false, why));
 	}
 	if ((mkdir(path, mode) != 0 && errno != EEXIST) || chmod(path, mode) != 0)
 		return say(why, path, "cannot be made");
-	size_t n = strlen(s->dir);
-	bool inside = strncmp(path, s->dir, n) == 0 && path[n] == '/';
 	return inside ? AFS_OK : note_made(s, erase_whole ? "dir" : "empty", path, why);
 }
 
