@@ -54,6 +54,12 @@ static afs_err null_open(const struct rx_sec *s, const struct rx_sec_packet *p, 
 
 static void null_free(struct rx_sec *s) { (void)s; }
 
+static struct rx_sec *null_clone(const struct rx_sec *s)
+{
+	(void)s;
+	return rx_null_new();
+}
+
 static const struct rx_sec_ops null_ops = {
 	.sec_class = RX_SEC_NULL,
 	.challenge = null_challenge,
@@ -64,6 +70,7 @@ static const struct rx_sec_ops null_ops = {
 	.seal_many = null_seal_many,
 	.open = null_open,
 	.free = null_free,
+	.clone = null_clone,
 };
 
 static struct rx_sec null_sec = {.ops = &null_ops, .ready = true};

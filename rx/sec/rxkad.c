@@ -133,6 +133,13 @@ static afs_err server_respond(struct rx_sec *s, const struct rx_conn_id *id,
 	return AFS_EPROTOCOL;
 }
 
+/* A server's objects come from its acceptor. */
+static struct rx_sec *server_clone(const struct rx_sec *s)
+{
+	(void)s;
+	return NULL;
+}
+
 static const struct rx_sec_ops server_ops = {
 	.sec_class = RX_SEC_RXKAD,
 	.challenge = server_challenge,
@@ -143,6 +150,7 @@ static const struct rx_sec_ops server_ops = {
 	.seal_many = rxkad_seal_many,
 	.open = rxkad_open,
 	.free = rxkad_free,
+	.clone = server_clone,
 };
 
 struct rx_sec *rxkad_server_new(const struct rxkad_server *server, uint8_t index)
@@ -218,6 +226,22 @@ static afs_err client_accept(struct rx_sec *s, struct rx_conn_id *id, const uint
 	return AFS_EPROTOCOL;
 }
 
+/* Reads only what never changes after rxkad_client_new(). */
+static struct rx_sec *client_clone(const struct rx_sec *s)
+{
+	const struct rxkad *k = of((struct rx_sec *)(uintptr_t)s);
+	struct rxkad_token token = {
+		.kvno = k->kvno,
+		.ticket = k->ticket,
+		.ticket_len = k->ticket_len,
+		.expires = s->expires,
+	};
+	memcpy(token.session_key, k->session, sizeof(token.session_key));
+	struct rx_sec *fresh = rxkad_client_new(&token, k->level);
+	explicit_bzero(&token, sizeof(token));
+	return fresh;
+}
+
 static const struct rx_sec_ops client_ops = {
 	.sec_class = RX_SEC_RXKAD,
 	.challenge = client_challenge,
@@ -228,6 +252,7 @@ static const struct rx_sec_ops client_ops = {
 	.seal_many = rxkad_seal_many,
 	.open = rxkad_open,
 	.free = rxkad_free,
+	.clone = client_clone,
 };
 
 struct rx_sec *rxkad_client_new(const struct rxkad_token *token, enum rx_sec_level level)

@@ -278,6 +278,36 @@ static void what_one_end_seals_the_other_opens(void **state)
 	}
 }
 
+static void a_clone_of_a_client_in_use_serves_a_connection_of_its_own(void **state)
+{
+	(void)state;
+	struct pair p;
+	uint8_t r[256], again[256];
+	struct rx_caller who;
+	pair_init(&p, RX_LEVEL_AUTH, 2);
+	handshake(&p);
+	struct rx_sec *c = p.c->ops->clone(p.c), *s = rxkad_server_new(&p.server, 2);
+	struct rx_conn_id id = {.epoch = 0x9a0b0c0d, .cid = 0x55555550, .index = 2};
+	assert_non_null(c);
+	assert_true(c != p.c && c->ready && c->header == p.c->header && c->expires == p.c->expires);
+	c->ops->bind(c, &id);
+	uint8_t challenge[16];
+	size_t n, len;
+	assert_ok(s->ops->challenge(s, challenge, sizeof(challenge), &n));
+	assert_ok(c->ops->respond(c, &id, challenge, n, r, sizeof(r), &len));
+	rx_sec_free(p.c); /* it lives without the one it was made of */
+	p.c = NULL;
+	assert_ok(c->ops->respond(c, &id, challenge, n, again, sizeof(again), &len));
+	assert_memory_equal(r, again, len);
+	assert_ok(s->ops->accept(s, &id, again, len, SEC(1), &who));
+	assert_int_equal(who.level, RX_LEVEL_AUTH);
+	assert_null(s->ops->clone(s));
+	assert_ptr_equal(rx_null_new()->ops->clone(rx_null_new()), rx_null_new());
+	rx_sec_free(c);
+	rx_sec_free(s);
+	pair_fini(&p);
+}
+
 static void several_packets_seal_at_once_as_one_by_one(void **state)
 {
 	(void)state;
@@ -670,6 +700,7 @@ TEST_MAIN(T(captured_bodies_seal_and_open_at_every_level),
 	T(the_preseq_of_both_captures_is_found_again),
 	T(our_response_is_byte_for_byte_the_captured_one),
 	T(a_captured_response_of_a_stock_tool_is_accepted), T(what_one_end_seals_the_other_opens),
+	T(a_clone_of_a_client_in_use_serves_a_connection_of_its_own),
 	T(several_packets_seal_at_once_as_one_by_one),
 	T(index_3_demands_crypt_and_enters_the_checksums),
 	T(a_client_refuses_a_challenge_that_is_short_old_or_too_demanding),
