@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: BSD-2-Clause
 noinst_LIBRARIES += client/cache/libcache.a
-client_cache_libcache_a_SOURCES = 
+client_cache_libcache_a_SOURCES = %reldir%/cache.c %reldir%/cache.h %reldir%/index.c %reldir%/slot.c %reldir%/slot.h

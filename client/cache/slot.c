@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Slots are reused, since making and removing a file costs more than writing a small one. */
+#include "client/cache/slot.h"
+
+#include "cell/base/log.h"
+#include "cell/base/mem.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+afs_err slots_open(struct slots *s, const char *dir)
+{
+	*s = (struct slots){.dir_fd = -1};
+	s->dir = mem_printf("%s/data", dir);
+	if (!s->dir)
+		return AFS_ENOMEM;
+	if (mkdir(s->dir, 0700) < 0 && errno != EEXIST)
+		return log_error(afs_err_from_errno(errno), "cache.dir.unusable path=%s errno=%d", s->dir, errno);
+	s->dir_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->dir_fd < 0)
+		return log_error(afs_err_from_errno(errno), "cache.dir.unusable path=%s errno=%d", s->dir, errno);
+	return AFS_OK;
+}
+
+void slots_fini(struct slots *s)
+{
+	for (size_t i = 0; i < s->free_n; i++)
+		if (s->free[i].fd >= 0)
+			close(s->free[i].fd);
+	mem_free(s->free);
+	mem_free(s->dir);
+	if (s->dir_fd >= 0)
+		close(s->dir_fd);
+	*s = (struct slots){.dir_fd = -1};
+}
+
+afs_err slot_open(struct slots *s, struct slot *slot)
+{
+	char name[16];
+	unsigned sub = slot->number & 0xff;
+	if (!(s->made[sub / 64] >> sub % 64 & 1)) {
+		snprintf(name, sizeof(name), "%02x", sub);
+		if (mkdirat(s->dir_fd, name, 0700) < 0 && errno != EEXIST)
+			goto bad;
+		s->made[sub / 64] |= UINT64_C(1) << sub % 64;
+	}
+	snprintf(name, sizeof(name), "%02x/%08x", sub, slot->number);
+	slot->fd = openat(s->dir_fd, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (slot->fd >= 0)
+		return AFS_OK;
+bad:
+	return log_error(afs_err_from_errno(errno), "cache.slot.unusable path=%s/%02x/%08x errno=%d", s->dir,
+		sub, slot->number, errno);
+}
+
+afs_err slots_take(struct slots *s, struct slot *out)
+{
+	if (s->free_n) {
+		struct slot slot = s->free[s->free_n - 1];
+		if (slot.fd < 0)
+			TRY(slot_open(s, &slot));
+		s->free_n--;
+		*out = slot;
+		return AFS_OK;
+	}
+	if (s->next >= SLOT_MAX)
+		return AFS_ENOSPC;
+	struct slot slot = {s->next, -1};
+	TRY(slot_open(s, &slot));
+	s->next++;
+	*out = slot;
+	return AFS_OK;
+}
+
+void slots_give(struct slots *s, struct slot slot)
+{
+	if (s->free_n == s->free_cap) {
+		size_t cap = s->free_cap ? s->free_cap * 2 : 64;
+		struct slot *more = mem_resize(s->free, s->free_cap, cap, sizeof(*more));
+		if (!more) { /* the number is lost until the next start */
+			if (slot.fd >= 0)
+				close(slot.fd);
+			return;
+		}
+		s->free = more;
+		s->free_cap = cap;
+	}
+	if (slot.fd >= 0 && s->free_n >= SLOTS_OPEN_FREE) {
+		close(slot.fd);
+		slot.fd = -1;
+	}
+	s->free[s->free_n++] = slot;
+}
+
+afs_err slots_sweep(struct slots *s, bool (*keep)(void *ctx, uint32_t number), void *ctx)
+{
+	for (unsigned sub = 0; sub < 256; sub++) {
+		char name[8];
+		snprintf(name, sizeof(name), "%02x", sub);
+		int fd = openat(s->dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		s->made[sub / 64] |= UINT64_C(1) << sub % 64;
+		DIR *d = fdopendir(fd);
+		if (!d) {
+			close(fd);
+			return AFS_ENOMEM;
+		}
+		for (struct dirent *e; (e = readdir(d));) {
+			char *end;
+			unsigned long number = strtoul(e->d_name, &end, 16);
+			if (e->d_name[0] == '.')
+				continue;
+			if (*end || end != e->d_name + 8 || (number & 0xff) != sub || !keep(ctx, (uint32_t)number))
+				unlinkat(fd, e->d_name, 0);
+		}
+		closedir(d);
+	}
+	return AFS_OK;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The numbered sparse files under data/, and their descriptors.  No locking of its own: cache.c
+ * holds its lock around everything here. */
+#pragma once
+#include "cell/base/err.h"
+
+#include <stddef.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct slot {
+	uint32_t number;
+	int fd; /* -1: not open */
+};
+struct slots {
+	int dir_fd;
+	char *dir; /* for messages */
+	uint32_t next;
+	struct slot *free; /* empty slots, some still open */
+	size_t free_n, free_cap;
+	uint64_t made[4]; /* subdirectories that exist */
+};
+
+enum { SLOT_MAX = 1 << 30, SLOTS_OPEN_FREE = 64 };
+
+afs_err slots_open(struct slots *s, const char *dir);
+void slots_fini(struct slots *s);
+/* A slot without content.  AFS_ENOMEM, AFS_ENOSPC (too many), or what opening gives. */
+afs_err slots_take(struct slots *s, struct slot *out);
+/* Give back a slot that is all holes. */
+void slots_give(struct slots *s, struct slot slot);
+afs_err slot_open(struct slots *s, struct slot *slot);
+/* Removes every slot for which `keep` is false; the rest must be below `next`. */
+afs_err slots_sweep(struct slots *s, bool (*keep)(void *ctx, uint32_t number), void *ctx);

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * The client as a whole: built, started, stopped, freed; and the dynamic root. */
+#include "client/cm/cm.h"
+#include "client/cm/stubs.h"
+
+#include "cell/base/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { DIRTY_MAX = 256 << 20, DIRTY_MIN = 4 << 20 };
+#define FOREVER (INT64_MAX / 2)
+
+static struct cm *of(struct client *c) { return (struct cm *)c; }
+
+struct cm_cell *cm_cell_find(struct cm *cm, const char *name, size_t len)
+{
+	for (size_t i = 0; i < cm->cell_n; i++)
+		if (strlen(cm->cells[i].name) == len && strncasecmp(cm->cells[i].name, name, len) == 0)
+			return &cm->cells[i];
+	return NULL;
+}
+
+static uint64_t cell_number(const char *name)
+{
+	uint64_t h = UINT64_C(14695981039346656037);
+	for (; *name; name++)
+		h = (h ^ (uint8_t)*name) * UINT64_C(1099511628211);
+	return h;
+}
+
+static afs_err cells_new(struct cm *cm, const struct client_config *config)
+{
+	if (!config->cell_count)
+		return log_error(AFS_ECONFIG, "cm.config.no_cell: a client needs a local cell");
+	cm->cells = mem_new_array(config->cell_count, struct cm_cell);
+	if (!cm->cells)
+		return AFS_ENOMEM;
+	for (size_t i = 0; i < config->cell_count; i++) {
+		const struct client_cell *in = &config->cells[i];
+		struct cm_cell *cell = &cm->cells[i];
+		cm->cell_n = i + 1;
+		size_t n = strlen(in->name);
+		if (n == 0 || n >= sizeof(cell->name) || strchr(in->name, '/') || in->name[0] == '.')
+			return log_error(AFS_ECONFIG, "cm.config.bad_cell name=%s", LOG_SAFE(in->name));
+		if (!in->vl_count)
+			return log_error(AFS_ECONFIG, "cm.config.no_vl_server cell=%s", in->name);
+		memcpy(cell->name, in->name, n);
+		cell->number = cell_number(cell->name);
+		cell->index = (unsigned)i;
+		cell->vl = mem_new_array(in->vl_count, struct rx_addr);
+		cell->vl_conns = mem_new_array(in->vl_count, struct rpc_conn *);
+		cell->anonymous = cm_ident_new(cm, cell, (uid_t)-1);
+		if (!cell->vl || !cell->vl_conns || !cell->anonymous)
+			return AFS_ENOMEM;
+		memcpy(cell->vl, in->vl, in->vl_count * sizeof(*in->vl));
+		cell->vl_n = in->vl_count;
+	}
+	return AFS_OK;
+}
+
+/* A vnode that no server has: volume 0 of the local cell, always fresh. */
+static afs_err made_up(struct cm *cm, uint32_t vnode, uint32_t type, uint32_t mode, struct cm_vnode **out)
+{
+	struct cm_vnode *v;
+	TRY(cm_vnode_get(cm, &cm->cells[0], &(struct AFSFid){0, vnode, 1}, &v));
+	v->st = (struct AFSFetchStatus){.InterfaceVersion = 1, .FileType = type, .LinkCount = type == AFS_DIR ? 2 : 1,
+		.UnixModeBits = mode, .AnonymousAccess = ACL_READ | ACL_LOOKUP, .CallerAccess = ACL_READ | ACL_LOOKUP,
+		.ParentVnode = 1, .ParentUnique = 1, .ClientModTime = cm_wall_sec(cm), .ServerModTime = cm_wall_sec(cm)};
+	v->has_status = true;
+	v->promise = FOREVER;
+	*out = v;
+	return AFS_OK;
+}
+
+static afs_err dynroot_new(struct cm *cm)
+{
+	TRY(made_up(cm, 1, AFS_DIR, 0755, &cm->root));
+	cm->root->vol->type = AFS_VOL_RO;
+	cm->root->vol->located = true; /* on no server: nothing about it is ever asked */
+	cm->root->dir = cm_dir_new(1, 1);
+	cm->tops = mem_new_array(cm->cell_n * 2, struct cm_vnode *);
+	if (!cm->root->dir || !cm->tops)
+		return AFS_ENOMEM;
+	for (size_t i = 0; i < cm->cell_n * 2; i++) {
+		const char *cell = cm->cells[i / 2].name;
+		bool rw = i & 1;
+		char name[RX_NAME_MAX + 1];
+		int n = snprintf(name, sizeof(name), "%s%s", rw ? "." : "", cell);
+		uint32_t vnode = (uint32_t)(i + 1) * 2;
+		TRY(made_up(cm, vnode, AFS_SYMLINK, 0644, &cm->tops[i]));
+		cm->tops[i]->target = mem_printf("%c%s:root.cell.", rw ? '%' : '#', cell);
+		if (!cm->tops[i]->target)
+			return AFS_ENOMEM;
+		cm->tops[i]->st.Length = (uint32_t)strlen(cm->tops[i]->target);
+		TRY(cm_dir_add(cm->root->dir, name, (size_t)n, vnode, 1));
+	}
+	return AFS_OK;
+}
+
+static afs_err build(struct cm *cm, const struct client_config *config)
+{
+	TRY(cells_new(cm, config));
+	TRY(cache_open(config->cache_dir, config->cache_bytes, &cm->cache));
+	cm->config.cache_bytes = MAX(config->cache_bytes, CACHE_MIN_BYTES);
+	cm->dirty_max = MAX(DIRTY_MIN, MIN(DIRTY_MAX, cm->config.cache_bytes / 4));
+	return dynroot_new(cm);
+}
+
+afs_err client_new(const struct client_config *config, const struct client_ports *ports, struct client **out)
+{
+	struct cm *cm = mem_new(struct cm);
+	if (!cm)
+		return AFS_ENOMEM;
+	cm->config = *config;
+	cm->config.cells = NULL;
+	cm->config.cache_dir = NULL;
+	cm->ports = *ports;
+	cm->uuid = afs_uuid_random();
+	mtx_init(&cm->vnodes_lock, RANK_CM_TABLE);
+	mtx_init(&cm->volumes_lock, RANK_CM_TABLE);
+	mtx_init(&cm->users_lock, RANK_CM_TABLE);
+	mtx_init(&cm->conns_lock, RANK_CM_TABLE);
+	mtx_init(&cm->jobs_lock, RANK_CM_TABLE);
+	mtx_init(&cm->events_lock, RANK_LEAF);
+	mtx_init(&cm->bufs_lock, RANK_LEAF);
+	cond_init(&cm->volumes_changed);
+	cond_init(&cm->jobs_changed);
+	cond_init(&cm->events_changed);
+	map_init(&cm->vnodes);
+	map_init(&cm->volumes);
+	list_init(&cm->idle);
+	list_init(&cm->servers);
+	list_init(&cm->users);
+	list_init(&cm->jobs);
+	list_init(&cm->locked);
+	list_init(&cm->events);
+	afs_err err = build(cm, config);
+	if (err) {
+		client_free((struct client *)cm);
+		return err;
+	}
+	*out = (struct client *)cm;
+	return AFS_OK;
+}
+
+void client_service(struct client *c, struct rpc_service *out) { cm_callback_service(of(c), out); }
+
+afs_err client_start(struct client *c, struct rpc_port *port)
+{
+	of(c)->port = port;
+	of(c)->stopping = false;
+	return cm_threads_start(of(c));
+}
+
+/* Tell the servers we used that we hold no promises any more. */
+static void give_up_callbacks(struct cm *cm)
+{
+	struct fs_give_up_all_call_backs_in in = {};
+	struct fs_give_up_all_call_backs_out out = {};
+	for (struct list *e = cm->servers.next; e != &cm->servers; e = e->next) {
+		struct cm_server *s = list_entry(e, struct cm_server, all);
+		struct rpc_conn *conn;
+		if (!s->used || s->down_until || cm_conn_get(cm, cm->cells[0].anonymous, s, &conn) != AFS_OK)
+			continue;
+		struct rpc_result res = {0};
+		(void)fs_call_give_up_all_call_backs(conn, &in, &out, &res); /* a courtesy */
+		rpc_conn_unref(conn);
+	}
+}
+
+static void drop_conns(struct cm *cm)
+{
+	cm_idents_fini(cm);
+	for (size_t i = 0; i < cm->cell_n; i++) {
+		struct cm_cell *cell = &cm->cells[i];
+		cm_ident_unref(cm, cell->anonymous);
+		cell->anonymous = NULL;
+		for (size_t j = 0; j < cell->vl_n; j++)
+			if (cell->vl_conns[j])
+				rpc_conn_unref(cell->vl_conns[j]);
+		cell->vl_n = 0;
+	}
+}
+
+static void let_go(struct cm_vnode *v, void *ctx)
+{
+	struct cm *cm = ctx;
+	mtx_lock(&v->lock);
+	struct cm_ident *a = v->store_ident, *b = v->lock_ident;
+	struct cm_vnode *mount = v->mount, *silly = v->silly_dir;
+	v->store_ident = v->lock_ident = NULL;
+	v->mount = v->silly_dir = NULL;
+	mtx_unlock(&v->lock);
+	cm_ident_unref(cm, a);
+	cm_ident_unref(cm, b);
+	if (mount)
+		cm_vnode_unref(mount);
+	if (silly)
+		cm_vnode_unref(silly);
+}
+
+void client_stop(struct client *c)
+{
+	struct cm *cm = of(c);
+	if (cm->front)
+		cm->front_stop(cm);
+	if (!cm->port)
+		return;
+	cm_store_everything(cm);
+	cm_threads_stop(cm);
+	give_up_callbacks(cm);
+	cm_vnodes_each(cm, NULL, let_go, cm);
+	drop_conns(cm); /* before the port that they use is closed */
+	cm->port = NULL;
+}
+
+void client_free(struct client *c)
+{
+	struct cm *cm = of(c);
+	if (!cm)
+		return;
+	client_stop(c);
+	cm_vnodes_fini(cm);
+	mem_free(cm->tops);
+	size_t cursor = 0;
+	for (struct map_node *n = map_walk(&cm->volumes, &cursor, NULL), *next; n; n = next) {
+		next = map_walk(&cm->volumes, &cursor, n->next);
+		mem_free(container_of(n, struct cm_volume, by_id));
+	}
+	map_fini(&cm->volumes);
+	drop_conns(cm);
+	cm_servers_fini(cm);
+	for (size_t i = 0; i < cm->cell_n; i++) {
+		mem_free(cm->cells[i].vl);
+		mem_free(cm->cells[i].vl_conns);
+	}
+	mem_free(cm->cells);
+	cache_close(cm->cache);
+	while (cm->buf_n)
+		mem_free(cm->bufs[--cm->buf_n]);
+	mtx_fini(&cm->vnodes_lock);
+	mtx_fini(&cm->volumes_lock);
+	mtx_fini(&cm->users_lock);
+	mtx_fini(&cm->conns_lock);
+	mtx_fini(&cm->jobs_lock);
+	mtx_fini(&cm->events_lock);
+	mtx_fini(&cm->bufs_lock);
+	cond_fini(&cm->volumes_changed);
+	cond_fini(&cm->jobs_changed);
+	cond_fini(&cm->events_changed);
+	mem_free(cm);
+}
+
+void client_stats(struct client *c, struct client_stats *out)
+{
+	struct cm *cm = of(c);
+	struct cache_usage u;
+	cache_usage(cm->cache, &u);
+	*out = (struct client_stats){.cache_bytes = u.used, .cache_max = u.max, .dirty_bytes = u.dirty,
+		.calls = atomic_load(&cm->n_calls), .retries = atomic_load(&cm->n_retries),
+		.breaks = atomic_load(&cm->n_breaks), .fetched_bytes = atomic_load(&cm->n_fetched),
+		.stored_bytes = atomic_load(&cm->n_stored)};
+	mtx_lock(&cm->vnodes_lock);
+	out->vnodes = cm->vnodes.count;
+	mtx_unlock(&cm->vnodes_lock);
+	mtx_lock(&cm->volumes_lock);
+	out->volumes = cm->volumes.count;
+	list_each (e, &cm->servers) {
+		out->servers++;
+		out->servers_down += list_entry(e, struct cm_server, all)->down_until != 0;
+	}
+	mtx_unlock(&cm->volumes_lock);
+}

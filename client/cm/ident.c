@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Users' tokens and the connections made with them.  A new token is a new ident with a number of its
+ * own, so that rights cached for the old one are not found again. */
+#include "client/cm/cm.h"
+
+#include "cell/base/log.h"
+#include "cell/proto/fs.h"
+
+#include <string.h>
+
+struct cm_conn {
+	struct list all;
+	struct cm_server *server;
+	struct rx_addr addr;
+	struct rpc_conn *conn;
+};
+
+struct cm_ident *cm_ident_new(struct cm *cm, struct cm_cell *cell, uid_t uid)
+{
+	(void)cm;
+	struct cm_ident *id = mem_new(struct cm_ident);
+	if (!id)
+		return NULL;
+	atomic_init(&id->refs, 1);
+	id->cell = cell;
+	id->uid = uid;
+	list_init(&id->conns);
+	return id;
+}
+
+struct cm_ident *cm_ident_ref(struct cm_ident *id)
+{
+	atomic_fetch_add(&id->refs, 1);
+	return id;
+}
+
+void cm_ident_unref(struct cm *cm, struct cm_ident *id)
+{
+	(void)cm;
+	if (!id || atomic_fetch_sub(&id->refs, 1) != 1)
+		return;
+	for (struct list *e; (e = list_pop_front(&id->conns));) {
+		struct cm_conn *c = list_entry(e, struct cm_conn, all);
+		rpc_conn_unref(c->conn);
+		mem_free(c);
+	}
+	explicit_bzero(&id->kad, sizeof(id->kad));
+	mem_free(id->ticket);
+	mem_free(id);
+}
+
+static bool usable(const struct cm *cm, const struct cm_ident *id)
+{
+	return !atomic_load(&id->bad) && (!id->kad.expires || id->kad.expires > cm->ports.wall(cm->ports.ctx));
+}
+
+struct cm_ident *cm_ident_get(struct cm *cm, struct cm_cell *cell, uid_t uid)
+{
+	struct cm_ident *found = cell->anonymous;
+	mtx_lock(&cm->users_lock);
+	list_each (e, &cm->users) {
+		struct cm_ident *id = list_entry(e, struct cm_ident, of_users);
+		if (id->uid == uid && id->cell == cell) {
+			if (usable(cm, id))
+				found = id;
+			break;
+		}
+	}
+	cm_ident_ref(found);
+	mtx_unlock(&cm->users_lock);
+	return found;
+}
+
+afs_err cm_conn_get(struct cm *cm, struct cm_ident *id, struct cm_server *server, struct rpc_conn **out)
+{
+	mtx_lock(&cm->volumes_lock);
+	struct rx_addr addr = server->addrs[server->addr_good];
+	server->used = true;
+	mtx_unlock(&cm->volumes_lock);
+
+	afs_err err = AFS_OK;
+	struct rpc_conn *conn = NULL;
+	mtx_lock(&cm->conns_lock);
+	list_each (e, &id->conns) {
+		struct cm_conn *c = list_entry(e, struct cm_conn, all);
+		if (c->server == server && c->addr.ip == addr.ip && c->addr.port == addr.port) {
+			conn = c->conn;
+			break;
+		}
+	}
+	if (!conn) {
+		struct cm_conn *c = mem_new(struct cm_conn);
+		struct rpc_conn_config config = {.peer = addr, .iface = &fs_iface, .dead_ns = cm->config.dead_ns};
+		if (c && id->number)
+			config.sec = rxkad_client_new(&id->kad, cm->config.level);
+		if (!c || (id->number && !config.sec))
+			err = AFS_ENOMEM;
+		else
+			err = rpc_conn_new(cm->port, &config, &conn);
+		if (err) {
+			mem_free(c);
+		} else {
+			*c = (struct cm_conn){.server = server, .addr = addr, .conn = conn};
+			list_push_back(&id->conns, &c->all);
+		}
+	}
+	if (!err)
+		*out = rpc_conn_ref(conn);
+	mtx_unlock(&cm->conns_lock);
+	return err;
+}
+
+void cm_conn_drop(struct cm *cm, struct cm_ident *id, struct rpc_conn *conn)
+{
+	struct cm_conn *gone = NULL;
+	mtx_lock(&cm->conns_lock);
+	list_each (e, &id->conns) {
+		struct cm_conn *c = list_entry(e, struct cm_conn, all);
+		if (c->conn == conn) {
+			list_remove(e);
+			gone = c;
+			break;
+		}
+	}
+	mtx_unlock(&cm->conns_lock);
+	if (gone) {
+		rpc_conn_unref(gone->conn);
+		mem_free(gone);
+	}
+}
+
+void cm_idents_fini(struct cm *cm)
+{
+	for (struct list *e; (e = list_pop_front(&cm->users));)
+		cm_ident_unref(cm, list_entry(e, struct cm_ident, of_users));
+}
+
+/* --- tokens ------------------------------------------------------------------------------------- */
+
+static struct cm *of(struct client *c) { return (struct cm *)c; }
+
+afs_err client_token_set(struct client *client, uid_t uid, const struct client_token *token)
+{
+	struct cm *cm = of(client);
+	struct cm_cell *cell = cm_cell_find(cm, token->cell, strlen(token->cell));
+	if (!cell)
+		return AFS_ENOENT;
+	if (token->kad.expires && token->kad.expires <= cm->ports.wall(cm->ports.ctx))
+		return AFS_EEXPIRED;
+	if (token->kad.ticket_len == 0 || token->kad.ticket_len > 12000)
+		return AFS_ETICKETLEN;
+
+	struct cm_ident *id = cm_ident_new(cm, cell, uid);
+	if (id)
+		id->ticket = mem_alloc(token->kad.ticket_len, 1);
+	if (!id || !id->ticket) {
+		cm_ident_unref(cm, id);
+		return AFS_ENOMEM;
+	}
+	id->kad = token->kad;
+	memcpy(id->ticket, token->kad.ticket, token->kad.ticket_len);
+	id->kad.ticket = id->ticket;
+	strncpy(id->name, token->name ? token->name : "", sizeof(id->name) - 1);
+
+	struct cm_ident *old = NULL;
+	mtx_lock(&cm->users_lock);
+	id->number = ++cm->ident_next;
+	list_each (e, &cm->users) {
+		struct cm_ident *o = list_entry(e, struct cm_ident, of_users);
+		if (o->uid == uid && o->cell == cell) {
+			list_remove(e);
+			old = o;
+			break;
+		}
+	}
+	list_push_back(&cm->users, &id->of_users);
+	mtx_unlock(&cm->users_lock);
+	cm_ident_unref(cm, old);
+	log_info("cm.token.set user=%u cell=%s", uid, cell->name);
+	return AFS_OK;
+}
+
+size_t client_token_list(struct client *client, uid_t uid, struct client_token_info *out, size_t cap)
+{
+	struct cm *cm = of(client);
+	size_t n = 0;
+	mtx_lock(&cm->users_lock);
+	list_each (e, &cm->users) {
+		struct cm_ident *id = list_entry(e, struct cm_ident, of_users);
+		if (id->uid != uid)
+			continue;
+		if (n < cap) {
+			out[n] = (struct client_token_info){
+				.begins = id->kad.begins, .expires = id->kad.expires, .expired = !usable(cm, id)};
+			strncpy(out[n].cell, id->cell->name, sizeof(out[n].cell) - 1);
+			strncpy(out[n].name, id->name, sizeof(out[n].name) - 1);
+		}
+		n++;
+	}
+	mtx_unlock(&cm->users_lock);
+	return n;
+}
+
+afs_err client_token_drop(struct client *client, uid_t uid, const char *cell)
+{
+	struct cm *cm = of(client);
+	struct list gone;
+	list_init(&gone);
+	mtx_lock(&cm->users_lock);
+	list_each (e, &cm->users) {
+		struct cm_ident *id = list_entry(e, struct cm_ident, of_users);
+		if (id->uid == uid && (!cell || strcasecmp(id->cell->name, cell) == 0)) {
+			list_remove(e);
+			list_push_back(&gone, e);
+		}
+	}
+	mtx_unlock(&cm->users_lock);
+	if (list_empty(&gone))
+		return AFS_ENOENT;
+	for (struct list *e; (e = list_pop_front(&gone));) {
+		struct cm_ident *id = list_entry(e, struct cm_ident, of_users);
+		log_info("cm.token.dropped user=%u cell=%s", uid, id->cell->name);
+		cm_ident_unref(cm, id);
+	}
+	return AFS_OK;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The mount: what the kernel asks, answered from cm/.
+ *
+ * A node is what the kernel calls an inode.  For a file or link it stands for a vnode; for a
+ * directory, for a vnode as reached through one chain of mount points, because a directory has one
+ * parent in the kernel's eyes while a volume may be mounted many times, in itself too.  A node for a
+ * mount point is resolved when something inside is asked for; until then its attributes are made up
+ * if they cannot be had.  The node's address is its number.
+ *
+ * Coherence.  While a promise stands the kernel may answer for us: names of directories that everybody
+ * may list, attributes, pages.  When it is broken, a thread that holds nothing tells the kernel.  A
+ * reply that crosses a break is followed by the same message once more (every place that replies
+ * compares the count of breaks before and after).  Names in directories that not everybody may list are
+ * asked for each time, since the kernel's name cache does not know who may.
+ *
+ * Pages: the kernel's stay over a close and open while nobody else changed the file.  Writes go
+ * through to us at once by default: with the kernel's writeback cache the kernel alone decides a
+ * file's size and time, and does not believe us when another client changed them. */
+#pragma once
+#define FUSE_USE_VERSION 312
+#include "client/cm/cm.h"
+
+#include <fuse3/fuse_lowlevel.h>
+
+struct fnode {
+	struct map_node by_key;   /* (key, ctx) */
+	struct map_node by_vnode; /* when resolved */
+	struct cm_vnode *key;     /* counted: the mount point, or the vnode itself */
+	struct cm_vnode *vnode;   /* counted; NULL: a mount point not resolved yet */
+	struct fnode *ctx;        /* held: the mount point under which this directory is; NULL for files */
+	bool mount;
+	uint64_t lookups;         /* what the kernel counts */
+	unsigned held;            /* by nodes below, and by work under way */
+	uint64_t generation;
+	unsigned foreign;         /* of the vnode, when the kernel began to keep pages */
+};
+
+struct front {
+	struct cm *cm;
+	struct fuse_session *se;
+	char *dir;
+	int fd; /* /dev/fuse */
+	uint64_t init_unique;
+	uint32_t init_flags;
+
+	struct mtx lock; /* nodes */
+	struct map keys GUARDED_BY(lock), vnodes GUARDED_BY(lock);
+	struct fnode root;
+	uint64_t generation GUARDED_BY(lock);
+
+	/* loop.c */
+	struct mtx threads_lock;
+	struct cond threads_changed;
+	struct list threads GUARDED_BY(threads_lock);
+	unsigned thread_n, idle_n, threads_max;
+	bool over;
+
+	/* inval.c */
+	pthread_t data_thread, name_thread, lock_thread;
+	bool data_runs, name_runs, lock_runs;
+	struct mtx queue_lock;
+	struct cond queue_changed;
+	struct list names GUARDED_BY(queue_lock);
+	bool ending GUARDED_BY(queue_lock);
+
+	/* flock.c */
+	struct mtx waits_lock;
+	struct cond waits_changed;
+	struct list waits GUARDED_BY(waits_lock);
+	bool waits_end GUARDED_BY(waits_lock);
+};
+
+extern const struct fuse_lowlevel_ops front_ops;
+
+/* node.c */
+void nodes_init(struct front *f);
+void nodes_fini(struct front *f);
+struct fnode *node_of(struct front *f, fuse_ino_t ino);
+static inline fuse_ino_t node_ino(struct front *f, const struct fnode *n)
+{
+	return n == &f->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)n;
+}
+/* The node for `v` found in `parent`, with one more lookup; NULL: no memory.  `mount`: v is a mount
+ * point's own vnode. */
+struct fnode *node_get(struct front *f, struct fnode *parent, struct cm_vnode *v, bool dir, bool mount);
+void node_forget(struct front *f, struct fnode *n, uint64_t lookups);
+/* The vnode of a node, through the mount point if need be; borrowed from the node, which the kernel
+ * knows during the request.  May wait. */
+afs_err node_vnode(struct front *f, struct fnode *n, uid_t uid, struct cm_vnode **out);
+void node_hold(struct front *f, struct fnode *n);
+void node_drop(struct front *f, struct fnode *n);
+/* All nodes of a vnode, held; NULL and 0 when there is none (or no memory). */
+struct fnode **nodes_of(struct front *f, const struct cm_vnode *v, size_t *n);
+
+/* inval.c */
+afs_err inval_start(struct front *f);
+void inval_stop(struct front *f);
+void inval_name(struct front *f, struct fnode *dir, const char *name, size_t len);
+
+/* loop.c */
+afs_err loop_start(struct front *f);
+void loop_stop(struct front *f);
+/* A buffer of the thread's own for replies, FRONT_BUF bytes; NULL: no memory. */
+enum { FRONT_BUF = 1 << 20 };
+void *loop_buf(void);
+
+/* flock.c */
+afs_err flock_start(struct front *f);
+void flock_stop(struct front *f);
+void op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lk);
+void op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lk, int sleep);
+void op_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op);
+void flock_wake(struct front *f);
+
+/* ops.c and its neighbours share these */
+static inline struct front *req_front(fuse_req_t req) { return fuse_req_userdata(req); }
+static inline uid_t req_uid(fuse_req_t req) { return fuse_req_ctx(req)->uid; }
+void reply_err(fuse_req_t req, afs_err err);
+double front_timeout(const struct front *f, mono_ns until);
+void front_stat(const struct cm_attr *a, struct stat *st);
+/* Attributes of a node, made up for a mount point that leads nowhere now. */
+afs_err front_attr(struct front *f, struct fnode *n, uid_t uid, struct cm_attr *a);
+
+/* dirs.c */
+void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+
+/* xattr.c */
+void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
+void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags);
+void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size);
+void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);

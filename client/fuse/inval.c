@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Telling the kernel what is true no more.  The kernel takes a directory's lock to forget a name, and
+ * waits for pages being read to forget them: both may wait for requests that wait for a server.  So
+ * names and data have a thread each, and neither holds anything. */
+#include "client/fuse/front.h"
+
+#include "cell/base/log.h"
+
+#include <string.h>
+
+struct name_job {
+	struct list queue;
+	struct fnode *dir; /* held */
+	size_t len;
+	char name[];
+};
+
+void inval_name(struct front *f, struct fnode *dir, const char *name, size_t len)
+{
+	struct name_job *j = mem_alloc(1, sizeof(*j) + len + 1);
+	if (!j) {
+		log_warn("fuse.inval.lost name_len=%zu", len);
+		return;
+	}
+	j->dir = dir;
+	j->len = len;
+	memcpy(j->name, name, len);
+	node_hold(f, dir);
+	mtx_lock(&f->queue_lock);
+	list_push_back(&f->names, &j->queue);
+	cond_signal(&f->queue_changed);
+	mtx_unlock(&f->queue_lock);
+}
+
+static void *name_loop(void *arg)
+{
+	struct front *f = arg;
+	for (;;) {
+		mtx_lock(&f->queue_lock);
+		while (list_empty(&f->names) && !f->ending)
+			cond_wait(&f->queue_changed, &f->queue_lock);
+		struct list *e = list_pop_front(&f->names);
+		bool ending = f->ending;
+		mtx_unlock(&f->queue_lock);
+		if (!e)
+			return NULL;
+		struct name_job *j = list_entry(e, struct name_job, queue);
+		if (!ending)
+			(void)fuse_lowlevel_notify_inval_entry(f->se, node_ino(f, j->dir), j->name, j->len);
+		node_drop(f, j->dir);
+		mem_free(j);
+	}
+}
+
+struct shown {
+	struct front *f;
+	struct fnode **nodes;
+	size_t n;
+};
+
+static void each_shown(void *ctx, const char *name, size_t len)
+{
+	struct shown *s = ctx;
+	for (size_t i = 0; i < s->n; i++)
+		inval_name(s->f, s->nodes[i], name, len);
+}
+
+static void *data_loop(void *arg)
+{
+	struct front *f = arg;
+	unsigned what;
+	for (struct cm_vnode *v; (v = cm_event_next(f->cm, &what));) {
+		size_t n;
+		struct fnode **nodes = nodes_of(f, v, &n);
+		for (size_t i = 0; i < n; i++)
+			(void)fuse_lowlevel_notify_inval_inode(f->se, node_ino(f, nodes[i]), what & CM_EV_DATA ? 0 : -1, 0);
+		if (what & CM_EV_NAMES)
+			cm_take_shown(v, each_shown, &(struct shown){f, nodes, n});
+		for (size_t i = 0; i < n; i++)
+			node_drop(f, nodes[i]);
+		mem_free(nodes);
+		cm_vnode_unref(v);
+	}
+	return NULL;
+}
+
+afs_err inval_start(struct front *f)
+{
+	mtx_init(&f->queue_lock, RANK_LEAF);
+	cond_init(&f->queue_changed);
+	list_init(&f->names);
+	cm_events_want(f->cm, true);
+	f->data_runs = pthread_create(&f->data_thread, NULL, data_loop, f) == 0;
+	f->name_runs = pthread_create(&f->name_thread, NULL, name_loop, f) == 0;
+	if (f->data_runs)
+		pthread_setname_np(f->data_thread, "fuse-inval");
+	if (f->name_runs)
+		pthread_setname_np(f->name_thread, "fuse-names");
+	return f->data_runs && f->name_runs ? AFS_OK : AFS_ENOMEM;
+}
+
+void inval_stop(struct front *f)
+{
+	cm_events_want(f->cm, false);
+	mtx_lock(&f->queue_lock);
+	f->ending = true;
+	cond_broadcast(&f->queue_changed);
+	mtx_unlock(&f->queue_lock);
+	if (f->data_runs)
+		pthread_join(f->data_thread, NULL);
+	if (f->name_runs)
+		pthread_join(f->name_thread, NULL);
+	f->data_runs = f->name_runs = false;
+	cond_fini(&f->queue_changed);
+	mtx_fini(&f->queue_lock);
+}
