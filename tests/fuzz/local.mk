@@ -16,6 +16,7 @@ FUZZERS = tests/fuzz/fuzz_acl \
 	tests/fuzz/fuzz_dump \
 	tests/fuzz/fuzz_pioctl \
 	tests/fuzz/fuzz_response \
+	tests/fuzz/fuzz_rx \
 	tests/fuzz/fuzz_rxafs \
 	tests/fuzz/fuzz_sealed \
 	tests/fuzz/fuzz_ticket
@@ -57,3 +58,7 @@ tests_fuzz_fuzz_rxafs_LDADD = $(LIBS_PROTO) rx/sec/librxsec.a $(LIBS_BASE) $(CRY
 tests_fuzz_fuzz_conf_SOURCES = %reldir%/fuzz_conf.c $(fuzz_main)
 tests_fuzz_fuzz_conf_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
 tests_fuzz_fuzz_conf_LDADD = cell/conf/libconf.a $(LIBS_BASE) $(YAML_LIBS)
+
+tests_fuzz_fuzz_rx_SOURCES = %reldir%/fuzz_rx.c tests/sim/sim_sec.c $(fuzz_main)
+tests_fuzz_fuzz_rx_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_rx_LDADD = $(LIBS_CORE)
