@@ -27,7 +27,7 @@ void rx_cong_init(struct rx_call *call, mono_ns now)
 void rx_cong_keep(struct rx_call *call, mono_ns now)
 {
 	struct rx_peer *p = call->conn->peer;
-	if (call->out_next <= RX_CWND_MIN + 1 || (call->cwnd <= p->cwnd && !call->w_max))
+	if (call->out_next <= RX_CWND_MIN + 1 || (call->cwnd <= p->cwnd && call->w_max <= 0))
 		return; /* sent too little to know better */
 	p->cwnd = MAX(call->cwnd, (uint32_t)RX_CWND_START / 2);
 	p->ssthresh = MAX(call->ssthresh, p->cwnd);
