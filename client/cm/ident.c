@@ -224,3 +224,49 @@ afs_err client_token_drop(struct client *client, uid_t uid, const char *cell)
 	}
 	return AFS_OK;
 }
+
+afs_err client_token_get(
+	struct client *client, uid_t uid, const char *cell, struct arena *arena, struct client_token *out)
+{
+	struct cm *cm = of(client);
+	afs_err err = AFS_ENOENT;
+	mtx_lock(&cm->users_lock);
+	list_each (e, &cm->users) {
+		const struct cm_ident *id = list_entry(e, struct cm_ident, of_users);
+		if (id->uid != uid || strcasecmp(id->cell->name, cell) != 0)
+			continue;
+		err = usable(cm, id) ? AFS_OK : AFS_EEXPIRED;
+		if (err)
+			break;
+		uint8_t *ticket = arena_alloc(arena, id->kad.ticket_len, 1);
+		*out = (struct client_token){
+			.cell = arena_strndup(arena, id->cell->name, strlen(id->cell->name)),
+			.name = arena_strndup(arena, id->name, strlen(id->name)),
+			.kad = id->kad,
+		};
+		if (!ticket || !out->cell || !out->name) {
+			err = AFS_ENOMEM;
+			break;
+		}
+		memcpy(ticket, id->ticket, id->kad.ticket_len);
+		out->kad.ticket = ticket;
+		break;
+	}
+	mtx_unlock(&cm->users_lock);
+	return err;
+}
+
+afs_err client_cell_at(
+	struct client *client, size_t index, char name[RX_NAME_MAX], uint32_t *ips, size_t cap, size_t *n)
+{
+	const struct cm *cm = of(client);
+	if (index >= cm->cell_n)
+		return AFS_ENOENT;
+	const struct cm_cell *cell = &cm->cells[index];
+	memcpy(name, cell->name, RX_NAME_MAX);
+	for (size_t i = 0; i < MIN(cap, cell->vl_n); i++)
+		ips[i] = cell->vl[i].ip;
+	if (n)
+		*n = cell->vl_n;
+	return AFS_OK;
+}
