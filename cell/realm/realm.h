@@ -49,7 +49,8 @@ const char *realm_krb5_conf(const struct realm *r); /* path for KRB5_CONFIG */
 const char *realm_kdc_conf(const struct realm *r);
 const char *realm_name(const struct realm *r);
 
-/* `who` is "user" or "user/admin", of this realm. */
+/* `who` is "user" or "user/admin", of this realm.  AFS_EPERM from what would change one of the realm's
+ * own principals (krbtgt, afs, kadmin, K/M). */
 enum { REALM_PASSWORD_LEN = 20 };
 /* Makes a principal.  `password` NULL: a random one is made and put into random_out
  * (REALM_PASSWORD_LEN + 1 bytes).  AFS_EEXIST, AFS_EBADNAME, AFS_EINVAL (empty password). */
@@ -61,7 +62,7 @@ afs_err realm_user_password(struct realm *r, const char *who, const char *passwo
 /* AFS_OK, AFS_ENOENT, or AFS_EBADPASSWORD when `password` is not the principal's: to change only
  * what differs. */
 afs_err realm_user_check(struct realm *r, const char *who, const char *password, struct buf *why);
-/* AFS_ENOENT; AFS_EPERM: one of the realm's own. */
+/* AFS_ENOENT. */
 afs_err realm_user_delete(struct realm *r, const char *who, struct buf *why);
 bool realm_user_exists(struct realm *r, const char *who);
 

@@ -28,12 +28,31 @@ static void random_password(char out[REALM_PASSWORD_LEN + 1])
 	out[REALM_PASSWORD_LEN] = 0;
 }
 
+/* One of the realm's own: nobody's, and needed. */
+static bool is_own(const struct realm *r, const char *name)
+{
+	char afs[80];
+	snprintf(afs, sizeof(afs), "afs/%s", r->config.cell);
+	return strncmp(name, "krbtgt/", 7) == 0 || strncmp(name, "K/", 2) == 0 ||
+	       strncmp(name, "kadmin/", 7) == 0 || strcmp(name, afs) == 0 ||
+	       strcmp(name, "afs") == 0;
+}
+
+static afs_err refuse_own(const struct realm *r, const char *who, struct buf *why)
+{
+	if (!is_own(r, who))
+		return AFS_OK;
+	realm_why(why, "%s belongs to the realm itself and is left alone", who);
+	return AFS_EPERM;
+}
+
 enum change { ADD, PASSWORD };
 
 static afs_err change_locked(
 	struct realm *r, enum change change, const char *who, char *password, struct buf *why)
 {
 	krb5_principal p;
+	TRY(refuse_own(r, who, why));
 	TRY(realm_principal(r, who, &p, why));
 	kadm5_principal_ent_rec e = {.principal = p, .attributes = user_attributes};
 	long code = change == ADD ? kadm5_create_principal(r->kadm, &e,
@@ -120,23 +139,10 @@ afs_err realm_user_check(struct realm *r, const char *who, const char *password,
 	return err;
 }
 
-/* One of the realm's own: nobody's, and needed. */
-static bool is_own(const struct realm *r, const char *name)
-{
-	char afs[80];
-	snprintf(afs, sizeof(afs), "afs/%s", r->config.cell);
-	return strncmp(name, "krbtgt/", 7) == 0 || strncmp(name, "K/", 2) == 0 ||
-	       strncmp(name, "kadmin/", 7) == 0 || strcmp(name, afs) == 0 ||
-	       strcmp(name, "afs") == 0;
-}
-
 static afs_err delete_locked(struct realm *r, const char *who, struct buf *why)
 {
 	krb5_principal p;
-	if (is_own(r, who)) {
-		realm_why(why, "%s belongs to the realm itself and is not deleted", who);
-		return AFS_EPERM;
-	}
+	TRY(refuse_own(r, who, why));
 	TRY(realm_principal(r, who, &p, why));
 	long code = kadm5_delete_principal(r->kadm, p);
 	krb5_free_principal(r->ctx, p);

@@ -409,8 +409,62 @@ static void users_are_added_changed_listed_and_deleted(void **state)
 	assert_false(realm_user_exists(p.realm, "joe"));
 	assert_err(realm_user_delete(p.realm, "joe", &p.why), AFS_ENOENT);
 	static const char *const own[] = {"afs/unit.test", "krbtgt/UNIT.TEST", "K/M"};
-	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
 		assert_err(realm_user_delete(p.realm, own[i], &p.why), AFS_EPERM);
+		assert_err(realm_user_password(p.realm, own[i], "x", NULL, &p.why), AFS_EPERM);
+		assert_err(realm_user_add(p.realm, own[i], "x", NULL, &p.why), AFS_EPERM);
+	}
+}
+
+static void two_processes_change_one_realm(void **state)
+{
+	(void)state;
+	enum { EACH = 8 };
+	CLEANUP(place) struct place p;
+	bool made;
+	int status;
+	char who[16];
+	place_init(&p);
+	assert_ok(place_open(&p, &made));
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct realm_config c = config_of(&p);
+		struct realm *other;
+		afs_err err = realm_open(&c, &other, &made, NULL);
+		for (int i = 0; i < EACH && !err; i++) {
+			snprintf(who, sizeof(who), "child%d", i);
+			err = realm_user_add(other, who, "pw", NULL, NULL);
+		}
+		_exit(err != AFS_OK);
+	}
+	for (int i = 0; i < EACH; i++) {
+		snprintf(who, sizeof(who), "parent%d", i);
+		assert_ok(realm_user_add(p.realm, who, "pw", NULL, &p.why));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	for (int i = 0; i < 2 * EACH; i++) {
+		snprintf(who, sizeof(who), "%s%d", i % 2 ? "child" : "parent", i / 2);
+		assert_ok(realm_user_check(p.realm, who, "pw", &p.why));
+	}
+}
+
+static void expired_tickets_are_told_from_none(void **state)
+{
+	(void)state;
+	CLEANUP(place) struct place p;
+	CLEANUP(keys_token) struct keys_token token = {};
+	bool made;
+	place_init(&p);
+	struct realm_config c = config_of(&p);
+	c.ticket_life_s = 1;
+	assert_ok(realm_open(&c, &p.realm, &made, &p.why));
+	assert_ok(realm_kdc_start(p.realm, &p.kdc, &p.why));
+	assert_ok(realm_user_add(p.realm, "joe", "pw", NULL, &p.why));
+	assert_ok(login(&p, "joe", "pw"));
+	usleep(2100000);
+	assert_err(aklog(&p, &token), AFS_EEXPIRED);
+	assert_non_null(strstr(p.why.data, "kinit"));
 }
 
 static void a_new_service_key_leaves_old_tickets_readable(void **state)
@@ -625,6 +679,7 @@ TEST_MAIN(T(a_password_becomes_a_token_that_the_server_reads), T(a_users_token_o
 	T(wrong_passwords_and_unknown_names_are_told_apart), T(a_second_open_changes_nothing),
 	T(a_half_made_realm_is_made_anew_and_a_damaged_one_refused),
 	T(a_realm_survives_memory_that_runs_out), T(users_are_added_changed_listed_and_deleted),
+	T(two_processes_change_one_realm), T(expired_tickets_are_told_from_none),
 	T(a_new_service_key_leaves_old_tickets_readable),
 	T(a_password_is_changed_while_the_kdc_runs), T(configuration_that_cannot_be_is_refused),
 	T(a_kdc_that_dies_is_started_again), T(a_port_in_use_is_said_plainly),
