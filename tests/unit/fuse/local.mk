@@ -1,1 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
+LIBS_CLIENT = client/fuse/libfuse.a client/cm/libcm.a client/cache/libcache.a
+LIBS_RIG = $(LIBS_TEST) $(LIBS_CLIENT) fileserver/fs/libfs.a fileserver/cb/libcb.a fileserver/store/libstore.a \
+	dbserver/vl/libvl.a dbserver/ubik/libubik.a cell/keys/libkeys.a cell/db/libdb.a $(LIBS_RX) \
+	$(SQLITE_LIBS) $(FUSE_LIBS) $(KRB5_LIBS) $(CRYPTO_LIBS)
+RIG = %reldir%/rig.c %reldir%/rig.h tests/lib/fake_clients.c tests/lib/fake_clients.h
+check_PROGRAMS += tests/unit/fuse/rigrun
+tests_unit_fuse_rigrun_SOURCES = %reldir%/rigrun.c $(RIG)
+tests_unit_fuse_rigrun_LDADD = $(LIBS_RIG)
