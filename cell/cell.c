@@ -20,6 +20,7 @@
 #include "cell/base/list.h"
 #include "cell/base/log.h"
 #include "cell/base/mtx.h"
+#include "cell/base/rand.h"
 #include "cell/base/text.h"
 #include "cell/cell_parts.h"
 #include "cell/preflight.h"
@@ -136,6 +137,8 @@ static afs_err start_places(struct cell *c, const struct cell_watch *w)
 	return err == AFS_OK ? AFS_OK : fail(w, "audit", err, "%s cannot be written: %s", conf->audit.file, afs_err_text(err));
 }
 
+static uint32_t random_word(void *ctx) { return (void)ctx, rand_u32(); }
+
 /* --- realm and keys ------------------------------------------------------------------------ */
 
 /* What users need to find the realm, where they can read it. */
@@ -189,7 +192,11 @@ static afs_err start_realm(struct cell *c, const struct cell_watch *w)
 		return AFS_OK; /* a client needs no key of the cell */
 	struct keys_config kc = {.cell = conf->cell, .keytab = c->keytab};
 	afs_err err = keys_open(&kc, &c->keys, &why);
-	return err == AFS_OK ? AFS_OK : fail_why(w, "keys", err, &why);
+	if (err != AFS_OK)
+		return fail_why(w, "keys", err, &why);
+	c->rxkad = (struct rxkad_server){.read_ticket = keys_read_ticket, .ctx = c->keys, .random = random_word,
+		.least = (enum rx_sec_level)conf->security_least};
+	return AFS_OK;
 }
 
 /* --- databases ----------------------------------------------------------------------------- */
@@ -307,17 +314,6 @@ static afs_err start_store(struct cell *c, const struct cell_watch *w)
 
 /* --- ports --------------------------------------------------------------------------------- */
 
-static struct rx_sec *accept_sec(void *ctx, uint8_t index)
-{
-	struct cell *c = ctx;
-	if (index == RX_SEC_NULL)
-		return rx_null_new();
-	if (index != RX_SEC_RXKAD || !c->keys)
-		return NULL;
-	struct rxkad_server s = {.read_ticket = keys_read_ticket, .ctx = c->keys, .least = (enum rx_sec_level)c->conf->security_least};
-	return rxkad_server_new(&s, index);
-}
-
 static const struct conf_role *role_conf(const struct conf *conf, enum cell_role role)
 {
 	const struct conf_role *const all[] = {[CELL_PT] = &conf->roles.ptserver, [CELL_VL] = &conf->roles.vlserver,
@@ -347,7 +343,7 @@ static afs_err open_ports(struct cell *c, const struct cell_watch *w, enum cell_
 			.port = want->port,
 			.services = services,
 			.service_count = n,
-			.acceptor = {accept_sec, c},
+			.acceptor = c->keys ? (struct rx_sec_acceptor){rxkad_accept, &c->rxkad} : (struct rx_sec_acceptor){},
 			.workers = r->workers,
 			.pool = c->pool,
 		};

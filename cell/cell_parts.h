@@ -42,6 +42,7 @@ struct cell {
 	struct realm *realm; /* NULL: external */
 	struct realm_kdc *kdc;
 	struct keys *keys;   /* NULL: no server role */
+	struct rxkad_server rxkad;
 	struct adapters *adapters;
 	struct vl *vl;       /* NULL each: that role is off */
 	struct pt *pt;
