@@ -26,5 +26,6 @@ include tests/unit/cell/local.mk
 include tests/sim/local.mk
 include tests/fuzz/local.mk
 include tests/crash/local.mk
+include tests/bench/local.mk
 include tests/interop/local.mk
 include tests/lint/local.mk

@@ -114,7 +114,9 @@ static void leave(struct rpc_port *rpc) RELEASE(rpc->lock);
 static void leave(struct rpc_port *rpc)
 {
 	struct port *p = port_of(rpc);
-	if (rpc->ep && io_self != rpc) {
+	if (!rpc->ep)
+		rpc_engine_work(rpc, 0); /* closed: calls that were refused are given back */
+	else if (io_self != rpc) {
 		while (turn(p, false) && !atomic_load(&rpc->io_wants))
 			continue;
 		bool needed = io_needed(p);
@@ -272,8 +274,8 @@ static afs_err port_start(struct port *p, const struct rpc_port_config *config)
 		.pool = config->pool,
 		.random = endpoint_random,
 		.wall = endpoint_wall,
-		.loopback_big = true,
-		.max_datagram = max_datagram,
+		.loopback_big = !config->max_datagram,
+		.max_datagram = config->max_datagram,
 		.version = p->version,
 		.accept = rpc_port_accept,
 		.accept_ctx = &p->rpc,

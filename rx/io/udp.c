@@ -86,6 +86,8 @@ afs_err udp_open(struct udp *u, const struct udp_config *config)
 		u->gso = set(u->fd, IPPROTO_UDP, UDP_SEGMENT, 0);
 		u->gro = set(u->fd, IPPROTO_UDP, UDP_GRO, 1);
 	}
+	if (!u->gro)
+		u->segment = MAX(u->segment, (uint32_t)RX_BUF_MID);
 	return AFS_OK;
 }
 
@@ -169,16 +171,15 @@ static void gather(const struct udp_slot *s, uint32_t at, uint8_t *to, uint32_t 
  * a good part of it; else through a copy that fits. */
 static void deliver(struct udp *u, struct udp_slot *s, const struct arrival *a, udp_sink *sink, void *ctx)
 {
-	bool fits = a->segment == s->segment || a->len <= s->segment;
+	bool fits = a->segment == s->segment || (a->segment == a->len && a->len <= s->segment);
 	for (uint32_t at = 0; at < a->len; at += a->segment) {
 		uint32_t n = MIN(a->segment, a->len - at);
 		struct rx_datagram in = {.peer = a->peer, .local_ip = a->local_ip, .len = n};
 		unsigned i = at / s->segment;
-		bool whole = fits && at % s->segment == 0;
-		/* what will not be kept needs no buffer of its own size */
-		bool small = n <= RX_BUF_SMALL && s->segment > RX_BUF_SMALL && whole &&
-			n > TYPE_AT && s->buf[i]->data[TYPE_AT] == DATA_TYPE;
-		if (whole && !small) {
+		/* what is kept should not keep much more than itself */
+		bool small = fits && n <= RX_BUF_SMALL && s->segment > RX_BUF_SMALL && n > TYPE_AT &&
+			s->buf[i]->data[TYPE_AT] == DATA_TYPE;
+		if (fits && !small) {
 			in.buf = s->buf[i];
 			sink(ctx, &in);
 			if (atomic_load_explicit(&in.buf->refs, memory_order_acquire) != 1) {

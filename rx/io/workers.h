@@ -5,7 +5,7 @@
 #include "rx/rpc/engine.h"
 
 enum {
-	WORKERS_PER_PEER = 256, /* calls of one address that may wait */
+	WORKERS_PER_PEER = 128, /* calls of one address that may wait; fewer than the core admits */
 	WORKERS_QUEUE = 4096,   /* calls that may wait in all */
 };
 

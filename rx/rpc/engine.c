@@ -49,6 +49,14 @@ void rpc_post(struct rpc_port *port, struct rpc_work *work)
 	mtx_unlock(&port->queue_lock);
 }
 
+bool rpc_posted(struct rpc_port *port, const struct rpc_work *work)
+{
+	mtx_lock(&port->queue_lock);
+	bool queued = work->queued;
+	mtx_unlock(&port->queue_lock);
+	return queued;
+}
+
 void rpc_engine_work(struct rpc_port *port, mono_ns now)
 {
 	while (atomic_load(&port->work_waits)) {
@@ -98,17 +106,25 @@ void rpc_engine_events(struct rpc_port *port, mono_ns now)
 	}
 }
 
-void rpc_engine_close(struct rpc_port *port, mono_ns now)
+static void end_all(struct rpc_port *port, bool served) REQUIRES(port->lock);
+static void end_all(struct rpc_port *port, bool served)
 {
-	port->closing = true;
-	rx_endpoint_close(port->ep, now);
-	rpc_engine_events(port, now);
-	/* those that have no call yet, or none any more */
 	list_each(e, &port->streams)
 	{
 		struct rpc_stream *s = list_entry(e, struct rpc_stream, node);
-		rpc_stream_end(s, s->service ? AFS_ERESTARTING : AFS_ECANCELLED, 0);
+		if ((s->service != NULL) == served)
+			rpc_stream_end(s, served ? AFS_ERESTARTING : AFS_ECANCELLED, 0);
 	}
+}
+
+void rpc_engine_close(struct rpc_port *port, mono_ns now)
+{
+	port->closing = true;
+	/* callers hear of their own port's end, not of a peer's */
+	end_all(port, false);
+	rx_endpoint_close(port->ep, now);
+	rpc_engine_events(port, now);
+	end_all(port, true); /* what has no call any more */
 	rpc_conns_close(port);
 }
 

@@ -97,8 +97,9 @@ void rpc_port_fini(struct rpc_port *port);
 /* For rx_endpoint_config.accept; ctx is the port. */
 struct rx_sec *rpc_port_accept(void *port, struct rx_addr peer, uint16_t service, uint8_t index);
 
-/* Leave work; kick() is the caller's.  False: it is in the queue already. */
+/* Leave work; kick() is the caller's.  Nothing happens when it is in the queue already. */
 void rpc_post(struct rpc_port *port, struct rpc_work *work);
+bool rpc_posted(struct rpc_port *port, const struct rpc_work *work);
 
 /* With port->lock held: do what was left. */
 void rpc_engine_work(struct rpc_port *port, mono_ns now) REQUIRES(port->lock);

@@ -53,7 +53,7 @@ uint64_t rpc_call_conn_key(const struct rpc_call *call);
 struct rpc_port *rpc_call_port(const struct rpc_call *call);
 
 /* True when the call was ended from outside (the peer gave up or died, the port closes): a long
- * handler may stop. */
+ * handler may stop.  May be asked under any lock. */
 bool rpc_call_is_over(struct rpc_call *call);
 
 /* --- streams: SPLIT handlers, and clients between rpc_begin and rpc_end -------------------- */

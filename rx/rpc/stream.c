@@ -265,9 +265,14 @@ void rpc_stream_end(struct rpc_stream *s, afs_err err, int32_t code)
 /* What the user's side left to do: consumption, packets, and the end. */
 static void stream_work(struct rpc_port *port, struct rpc_work *work, mono_ns now)
 {
-	(void)port;
 	struct rpc_stream *s = container_of(work, struct rpc_stream, work);
 	mtx_lock(&s->lock);
+	if ((s->want_release || s->want_collect) && rpc_posted(port, work)) {
+		/* given back after this piece of work was taken from the queue: it comes once more, and
+		 * must not find the stream freed */
+		mtx_unlock(&s->lock);
+		return;
+	}
 	uint32_t consumed = TAKE(s->consumed);
 	bool over = s->over, abort = s->want_abort, done = s->want_done, release = s->want_release;
 	bool collect = TAKE(s->want_collect);
@@ -305,17 +310,18 @@ static void stream_work(struct rpc_port *port, struct rpc_work *work, mono_ns no
 
 void rpc_stream_collect(struct rpc_stream *s)
 {
-	struct rpc_port *port = s->port;
+	struct rpc_port *port = rpc_port_ref(s->port); /* without streams it may be closed and freed */
 	mtx_lock(&s->lock);
 	s->want_collect = true;
+	rpc_post(port, &s->work); /* under the lock: see stream_work() */
 	mtx_unlock(&s->lock);
-	rpc_post(port, &s->work);
 	port->driver->kick(port);
+	rpc_port_unref(port);
 }
 
 void rpc_stream_release(struct rpc_stream *s, bool abort, int32_t code, bool done)
 {
-	struct rpc_port *port = s->port;
+	struct rpc_port *port = rpc_port_ref(s->port); /* as above */
 	if (!abort)
 		seal_out(s);
 	mtx_lock(&s->lock);
@@ -325,19 +331,13 @@ void rpc_stream_release(struct rpc_stream *s, bool abort, int32_t code, bool don
 	s->abort_code = code;
 	s->want_done = done;
 	s->want_release = true;
+	rpc_post(port, &s->work); /* under the lock: see stream_work() */
 	mtx_unlock(&s->lock);
-	rpc_post(port, &s->work);
 	port->driver->kick(port);
+	rpc_port_unref(port);
 }
 
-bool rpc_call_is_over(struct rpc_call *call)
-{
-	struct rpc_stream *s = stream_of(call);
-	mtx_lock(&s->lock);
-	bool over = s->over;
-	mtx_unlock(&s->lock);
-	return over;
-}
+bool rpc_call_is_over(struct rpc_call *call) { return atomic_load(&stream_of(call)->over); }
 
 /* How a call that is over looks to its user. */
 static afs_err over_err_locked(const struct rpc_stream *s)

@@ -54,7 +54,7 @@ struct rpc_stream {
 	uint32_t body_max;           /* lock: bytes of body per packet */
 	enum rpc_waiting waiting;    /* lock */
 	bool started;                /* lock: a call made has its channel */
-	bool over;                   /* lock: ended from outside, err and code say how */
+	atomic_bool over;            /* written under lock: ended from outside, err and code say how */
 	afs_err err;                 /* lock */
 	int32_t code;                /* lock */
 	bool want_abort, want_done, want_release, want_collect; /* lock: for the endpoint */
