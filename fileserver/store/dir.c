@@ -490,3 +490,82 @@ size_t vs_dir_verify(const struct vs_dir *d, void (*found)(void *ctx, const char
 		fault(&v, "no \"..\"");
 	return v.faults;
 }
+
+/* --- repair --------------------------------------------------------------------------------------- */
+
+static void scrub_page(struct vs_dir *d, uint32_t page)
+{
+	uint8_t *p = page_at(d, page);
+	uint32_t head = header_slots(page);
+	put16(p, page ? 0 : d->pages);
+	put16(p + OFF_TAG, TAG);
+	p[OFF_FREECOUNT] = (uint8_t)(VS_DIR_SLOTS - head);
+	memset(p + OFF_PADDING, 0, OFF_MAP - OFF_PADDING);
+	uint64_t used = get_bitmap(p) | bits(0, head);
+	put_bitmap(p, used);
+	if (page < VS_DIR_MAP_PAGES)
+		d->data[OFF_MAP + page] = (uint8_t)(VS_DIR_SLOTS - __builtin_popcountll(used));
+	for (uint32_t j = head; j < VS_DIR_SLOTS;) {
+		uint32_t slot = page * VS_DIR_SLOTS + j;
+		struct vs_dir_entry e;
+		if (!(used >> j & 1) || parse_entry(d, slot, &e)) {
+			memset(slot_at(d, slot), 0, VS_DIR_SLOT);
+			j++;
+			continue;
+		}
+		unsigned n = vs_dir_slots(e.name_len);
+		size_t end = E_NAME + e.name_len;
+		slot_at(d, slot)[1] = 0;
+		memset(slot_at(d, slot) + end, 0, (size_t)n * VS_DIR_SLOT - end);
+		j += n;
+	}
+}
+
+static bool is_dots(const char *name) { return strcmp(name, ".") == 0 || strcmp(name, "..") == 0; }
+
+static afs_err add_again(void *ctx, const struct vs_dir_entry *e)
+{
+	return is_dots(e->name) ? AFS_OK : vs_dir_add(ctx, e->name, e->vnode, e->unique);
+}
+
+static afs_err rebuild(struct vs_dir *d, uint32_t vnode, uint32_t unique, uint32_t parent_vnode, uint32_t parent_unique)
+{
+	CLEANUP(vs_dir) struct vs_dir fresh = {0};
+	TRY(vs_dir_make(&fresh, vnode, unique, parent_vnode, parent_unique));
+	afs_err err = vs_dir_each(d, add_again, &fresh);
+	if (err)
+		return err == AFS_ENOMEM ? err : AFS_ECORRUPT; /* a name twice, or more than fits */
+	vs_dir_fini(d);
+	*d = TAKE(fresh);
+	return AFS_OK;
+}
+
+static bool leads_to(struct vs_dir *d, const char *name, uint32_t vnode, uint32_t unique)
+{
+	struct vs_dir_entry e;
+	return vs_dir_find(d, name, &e) == AFS_OK && e.vnode == vnode && e.unique == unique;
+}
+
+static afs_err never(void *ctx, const struct vs_dir_entry *e)
+{
+	(void)ctx, (void)e;
+	return AFS_OK;
+}
+
+afs_err vs_dir_repair(struct vs_dir *d, uint32_t vnode, uint32_t unique, uint32_t parent_vnode, uint32_t parent_unique)
+{
+	if (d->pages == 0 || d->pages > VS_DIR_MAX_PAGES)
+		return AFS_ECORRUPT;
+	for (uint32_t page = 0; page < d->pages; page++)
+		if (get16(page_at(d, page) + OFF_TAG) != TAG)
+			return AFS_ECORRUPT;
+	TRY(vs_dir_each(d, never, NULL));
+	memset(d->data + OFF_MAP, PAGE_ABSENT, VS_DIR_MAP_PAGES);
+	for (uint32_t page = 0; page < d->pages; page++)
+		scrub_page(d, page);
+	memset(d->dirty, 0xff, sizeof(d->dirty));
+	if (vs_dir_verify(d, NULL, NULL) == 0 && leads_to(d, ".", vnode, unique) &&
+		leads_to(d, "..", parent_vnode, parent_unique))
+		return AFS_OK;
+	return rebuild(d, vnode, unique, parent_vnode, parent_unique);
+}

@@ -61,6 +61,10 @@ afs_err vs_dir_each(const struct vs_dir *d, vs_dir_fn *fn, void *ctx);
  * their number.  0 means byte for byte acceptable. */
 size_t vs_dir_verify(const struct vs_dir *d, void (*found)(void *ctx, const char *text), void *ctx);
 
+/* Make an object from elsewhere right: headers, map, residue in place; where chains are wrong, all anew from its entries in slot
+ * order.  The fids given become "." and "..".  AFS_ECORRUPT: the slots do not parse, or a name is there twice. */
+afs_err vs_dir_repair(struct vs_dir *d, uint32_t vnode, uint32_t unique, uint32_t parent_vnode, uint32_t parent_unique);
+
 unsigned vs_dir_hash(const char *name);
 unsigned vs_dir_slots(size_t name_len);
 

@@ -212,7 +212,45 @@ afs_err vs_row_read(struct db_rows *r, struct vs_row *row, struct vs_acl *acl);
 afs_err vs_row_insert(struct db *db, const struct vs_row *row, const struct vs_acl *acl);
 afs_err vs_row_update(struct db *db, const struct vs_row *row, const struct vs_acl *acl);
 afs_err vs_dir_save(struct db *db, uint32_t vnode, struct vs_dirobj *o, int64_t epoch);
+/* All living pages of a directory, without a look at what they hold.  AFS_ECORRUPT: a page is missing or of another size. */
+afs_err vs_dir_read(struct db *db, uint32_t vnode, struct vs_dirobj *o);
 void vs_dirobj_free(struct vs_dirobj *o);
+DEFINE_CLEANUP_PTR(vs_dirobj, struct vs_dirobj, vs_dirobj_free)
+
+/* tree.c: all living vnodes of a group and what names them, for check and restore */
+struct vs_tree_node {
+	struct vs_fid fid, parent, named_in; /* named_in: the directory of its first name */
+	enum afs_filetype type;
+	enum vs_kind kind;
+	uint32_t links, names, subdirs;
+	uint64_t length;
+	int64_t born, content;
+	bool two_dirs; /* named in more than one directory */
+	bool reached;
+};
+struct vs_tree {
+	struct vs_tree_node *node; /* by ascending vnode number */
+	size_t n, cap;
+};
+void vs_tree_cleanup(struct vs_tree *t);
+struct vs_tree_node *vs_tree_find(const struct vs_tree *t, uint32_t vnode);
+/* `bad` (may be NULL) hears of each row that cannot be read; they are left out. */
+afs_err vs_tree_load(struct db *db, struct vs_tree *t, void (*bad)(void *ctx, int64_t key), void *ctx);
+/* An entry other than "." and "..": count it.  NULL: it leads nowhere. */
+struct vs_tree_node *vs_tree_name(struct vs_tree *t, struct vs_tree_node *dir, const struct vs_dir_entry *e);
+/* After all names: what hangs together with the root. */
+void vs_tree_reach(struct vs_tree *t);
+
+/* check.c */
+struct vs_checking {
+	struct db *db;
+	int data_fd;
+	struct vs_volume *live; /* what the rows are a copy of, or NULL: nothing moves */
+	void (*found)(void *ctx, const struct vs_finding *f);
+	void *ctx;
+	size_t findings;
+};
+afs_err vs_check_group(struct vs_checking *c);
 
 /* numbers.c */
 afs_err vs_number_take(struct vs_volume *v, bool directory, uint32_t *out);
@@ -287,6 +325,7 @@ bool vs_write_refused(void); /* the tests' hook: true with errno set */
 afs_err vs_pwrite(int fd, const void *p, size_t n, uint64_t pos);
 
 /* write.c */
+bool vs_writer_has_locked(struct vs_volume *v, uint64_t extent); /* an open store writes that file */
 enum { VS_BUFFER = 1048576 };
 void *vs_buffer_get(struct vs_buffers *b); /* VS_BUFFER bytes of no meaning, or NULL */
 void vs_buffer_put(struct vs_buffers *b, void *p);

@@ -336,7 +336,7 @@ afs_err vs_stage_keep(struct vs_stage *g, struct vs_fid fid);
 /* More bytes of the vnode given last.  AFS_EBADDUMP: a directory or symlink too long. */
 afs_err vs_stage_put(struct vs_stage *g, const void *p, size_t n);
 /* Verify everything (directories parsed and rebuilt where their form, not their meaning, is off; every name leads to a vnode of
- * the right kind; every vnode is reached; link counts and parents are set right), give the volume the header fields of `h` that
+ * the right kind; link counts and parents are set right; a vnode that no name leads to is logged and left out), give the volume the header fields of `h` that
  * `mask` names, swap.  AFS_EBADDUMP with the reason in `why` (at least VS_WHY bytes): the volume is as it was. */
 enum { VS_WHY = 200 };
 afs_err vs_stage_commit(struct vs_stage *g, const struct vs_header *h, uint32_t mask, wall_ns now, char *why);

@@ -104,7 +104,6 @@ void vs_dirobj_free(struct vs_dirobj *o)
 	mem_free(o->at);
 	mem_free(o);
 }
-DEFINE_CLEANUP_PTR(vs_dirobj, struct vs_dirobj, vs_dirobj_free)
 
 static afs_err room_for_page(struct vs_dirobj *o, uint32_t page)
 {
@@ -144,9 +143,9 @@ afs_err vs_dir_save(struct db *db, uint32_t vnode, struct vs_dirobj *o, int64_t 
 	return AFS_OK;
 }
 
-static afs_err read_pages(struct vs_volume *v, uint32_t vnode, struct vs_dirobj *o)
+afs_err vs_dir_read(struct db *db, uint32_t vnode, struct vs_dirobj *o)
 {
-	CLEANUP(db_rows) struct db_rows r = db_query(v->db, Q_PAGE_GET, DB_INT(vnode));
+	CLEANUP(db_rows) struct db_rows r = db_query(db, Q_PAGE_GET, DB_INT(vnode));
 	while (db_next(&r)) {
 		size_t n;
 		const void *data = db_blob(&r, 3, &n);
@@ -191,7 +190,7 @@ afs_err vs_vnode_load_dir(struct vs_volume *v, struct vs_vnode *vn)
 	CLEANUP(vs_dirobj) struct vs_dirobj *o = mem_new(struct vs_dirobj);
 	if (!o)
 		return AFS_ENOMEM;
-	afs_err err = read_pages(v, vn->row.st.fid.vnode, o);
+	afs_err err = vs_dir_read(v->db, vn->row.st.fid.vnode, o);
 	if (!err && (vn->row.st.length != (uint64_t)o->d.pages * VS_DIR_PAGE || vs_dir_accept(&o->d) != AFS_OK))
 		err = AFS_ECORRUPT;
 	if (err == AFS_ECORRUPT)

@@ -250,6 +250,17 @@ static bool others_write(const struct vs_writer *w, uint64_t extent)
 	return false;
 }
 
+bool vs_writer_has_locked(struct vs_volume *v, uint64_t extent)
+{
+	list_each(it, &v->writers) {
+		const struct vs_writer *w = list_entry(it, struct vs_writer, link);
+		for (size_t i = 0; i < w->pieces; i++)
+			if (w->piece[i].extent == extent)
+				return true;
+	}
+	return false;
+}
+
 static afs_err new_file(struct vs_volume *v, struct piece *p)
 {
 	p->kind = PIECE_NEW;

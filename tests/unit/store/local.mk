@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-LIBS_STORE = fileserver/store/libstore.a cell/proto/libproto.a $(LIBS_DB)
 check_PROGRAMS += tests/unit/store/bench_store
 tests_unit_store_bench_store_SOURCES = %reldir%/bench_store.c
 tests_unit_store_bench_store_LDADD = $(LIBS_STORE)
+
+check_PROGRAMS += tests/unit/store/test_model
+TESTS += tests/unit/store/test_model
+tests_unit_store_test_model_SOURCES = %reldir%/test_model.c %reldir%/store_lib.h
+tests_unit_store_test_model_LDADD = $(LIBS_TEST) $(LIBS_STORE)
