@@ -113,8 +113,10 @@ struct rx_endpoint_config {
 	void *random_ctx;
 	wall_ns (*wall)(void *ctx); /* ticket expiry; tests give a fixed time */
 	void *wall_ctx;
-	bool loopback_big; /* both ends on this machine: large datagrams at once */
-	uint32_t max_datagram;      /* largest sent and announced, header included; 0: default */
+	bool loopback_big; /* peers at 127/8 get large datagrams as soon as they announce them */
+	/* Largest sent and announced, header included; 0: the default, 16376.  It bounds what peers at
+	 * 127/8 get; others never get more than 1444, which every path carries. */
+	uint32_t max_datagram;
 	uint32_t window;            /* receive window in packets, at most RX_WINDOW_MAX; 0: default */
 	uint32_t window_bytes;      /* and in bytes, per call; 0: default */
 	uint32_t conns_max, calls_per_peer_max; /* 0: defaults */

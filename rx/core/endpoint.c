@@ -24,8 +24,8 @@ struct rx_endpoint *rx_endpoint_new(const struct rx_endpoint_config *config, mon
 	c->dead_ns = c->dead_ns ? c->dead_ns : RX_DEAD_NS;
 	c->idle_ns = c->idle_ns ? c->idle_ns : RX_IDLE_NS;
 	c->version = c->version ? c->version : "afscell";
-	if (c->max_datagram)
-		c->max_datagram = MAX(MIN(c->max_datagram, (uint32_t)RX_DATAGRAM_MAX), (uint32_t)RX_MTU_MIN);
+	c->max_datagram = c->max_datagram ? c->max_datagram : RX_BIG_DATAGRAM;
+	c->max_datagram = MAX(MIN(c->max_datagram, (uint32_t)RX_DATAGRAM_MAX), (uint32_t)RX_MTU_MIN);
 	ep->now = now;
 	list_init(&ep->tx_conns);
 	list_init(&ep->tx_calls);

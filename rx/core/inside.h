@@ -101,8 +101,9 @@ enum { RX_MTU_MIN = 576 - 28, RX_JUMBO_MAX = 46 };
 
 enum {
 	RX_SAFE_DATAGRAM = RX_HEADER + RX_SAFE_BODY,
-	/* What two ends on one machine exchange: measured in tests/sim/bench and over lo. */
-	RX_BIG_DATAGRAM = RX_HEADER + 16 * 1024,
+	/* What two ends on one machine exchange: four make one run of UDP segments (65507 bytes), which
+	 * is the fastest there is over lo. */
+	RX_BIG_DATAGRAM = 16376,
 	RX_WINDOW_START = 16,       /* what a peer assumes before our first ACK, and we before its */
 	RX_WINDOW_DEFAULT = 255,
 	RX_WINDOW_BYTES = 2 << 20,

@@ -52,9 +52,9 @@ struct rx_peer *rx_peer_get(struct rx_endpoint *ep, struct rx_addr addr, mono_ns
 	p->conns = 1;
 	list_init(&p->idle);
 	list_init(&p->blocked);
-	uint32_t usual = ep->config.max_datagram ? ep->config.max_datagram : RX_SAFE_DATAGRAM;
-	p->size_own = ep->config.loopback_big && is_loopback(addr) ? MAX(usual, (uint32_t)RX_BIG_DATAGRAM) : usual;
-	p->size_send = MIN(p->size_own, (uint32_t)RX_SAFE_DATAGRAM);
+	bool big = ep->config.loopback_big && is_loopback(addr);
+	p->size_send = MIN(ep->config.max_datagram, (uint32_t)RX_SAFE_DATAGRAM);
+	p->size_own = big ? ep->config.max_datagram : p->size_send;
 	if (!map_insert(&ep->peers, &p->node, hash)) {
 		mem_free(p);
 		return NULL;
