@@ -7,3 +7,8 @@ check_PROGRAMS += tests/unit/store/test_model
 TESTS += tests/unit/store/test_model
 tests_unit_store_test_model_SOURCES = %reldir%/test_model.c %reldir%/store_lib.h
 tests_unit_store_test_model_LDADD = $(LIBS_TEST) $(LIBS_STORE)
+
+check_PROGRAMS += tests/unit/store/test_dir
+TESTS += tests/unit/store/test_dir
+tests_unit_store_test_dir_SOURCES = %reldir%/test_dir.c
+tests_unit_store_test_dir_LDADD = $(LIBS_TEST) $(LIBS_STORE)
