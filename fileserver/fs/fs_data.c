@@ -16,6 +16,11 @@
 
 enum { RUN_MAX = 1 << 20 }; /* bytes asked of the transport at once */
 
+/* A store holds a worker while its bytes come.  One that is slower than this for so long is refused,
+ * so that a few clients who feed a byte a second do not hold them all. */
+#define SLOW_AFTER_NS SEC(60)
+enum { SLOW_BYTES_PER_S = 256, SLOW_LOOK = 16 /* runs between looks at the clock */ };
+
 static afs_err bad_range(struct fileserver *fs)
 {
 	fs_count(fs, refused_ranges, 1);
@@ -80,11 +85,22 @@ afs_err fs_fetch_data64(
 	return fetch(call, &in->Fid, in->Pos, in->Len, true, &out->OutStatus, &out->CallBack, &out->Sync);
 }
 
+static bool too_slow(const struct rpc_call *call, uint64_t taken)
+{
+	int64_t ns = clk_mono() - call->now;
+	return ns > SLOW_AFTER_NS && taken < (uint64_t)(ns / NS_PER_SEC) * SLOW_BYTES_PER_S;
+}
+
 static afs_err take_data(struct fs_access *a, struct vs_writer *w, uint64_t left)
 {
-	while (left) {
+	uint64_t whole = left;
+	for (unsigned run = 1; left; run++) {
 		const uint8_t *p;
 		size_t n;
+		if (run % SLOW_LOOK == 0 && too_slow(a->call, whole - left)) {
+			fs_count(a->fs, refused_slow, 1);
+			return AFS_ETIMEDOUT;
+		}
 		TRY(rpc_read_run(a->call, MIN(left, (uint64_t)RUN_MAX), &p, &n));
 		if (n == 0)
 			return AFS_EEOF;

@@ -24,7 +24,9 @@ void fake_world_fini(struct fake_world *w)
 
 struct fake_client *fake_client_add(struct fake_world *w, uint32_t ip, uint16_t port, uint8_t uuid)
 {
+	pthread_mutex_lock(&w->lock);
 	struct fake_client *c = &w->clients[w->n++];
+	pthread_mutex_unlock(&w->lock);
 	*c = (struct fake_client){.addr = {ip, port}, .caps = CB_CAP_ERRORTRANS};
 	memset(c->uuid, uuid, sizeof(c->uuid));
 	return c;
@@ -140,8 +142,8 @@ struct cb_wire fake_wire(struct fake_world *w)
 
 /* --- people ------------------------------------------------------------------------------------ */
 
-unsigned fake_people_asked;
-bool fake_people_away;
+atomic_uint fake_people_asked;
+atomic_bool fake_people_away;
 static atomic_uint people_generation;
 
 static const struct {
@@ -175,8 +177,8 @@ static afs_err people_name_of(void *ctx, int32_t id, char out[AFS_PRNAME_MAX + 1
 
 static afs_err people_identify(void *ctx, const struct rx_caller *caller, struct fs_identity *out)
 {
-	fake_people_asked++;
-	if (fake_people_away)
+	atomic_fetch_add(&fake_people_asked, 1);
+	if (atomic_load(&fake_people_away))
 		return AFS_EAGAIN;
 	int32_t id = AFS_ANONYMOUS;
 	if (caller->authenticated && people_id_of(ctx, caller->name, &id) != AFS_OK)

@@ -11,14 +11,15 @@
 #include "fileserver/cb/cb.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct fake_client {
 	struct rx_addr addr;
 	uint8_t uuid[AFS_UUID_BYTES];
 	uint32_t caps;
 	bool no_uuid;  /* knows neither TellMeAboutYourself nor WhoAreYou */
-	bool silent;   /* answers nothing */
-	bool deaf;     /* says who it is, and answers nothing else */
+	atomic_bool silent; /* answers nothing */
+	atomic_bool deaf;     /* says who it is, and answers nothing else */
 	unsigned ms;   /* how long each of its answers takes */
 	/* runs before a CallBack is answered; may be NULL */
 	void (*on_break)(struct fake_client *c, const struct AFSFid *fids, size_t n);
@@ -47,7 +48,7 @@ char *fake_diary(struct fake_world *w);
 /* `generation` moves with fake_people_changed(). */
 struct fs_people_port fake_people(void);
 void fake_people_changed(void);
-extern unsigned fake_people_asked; /* identify calls */
-extern bool fake_people_away;      /* identify gives AFS_EAGAIN */
+extern atomic_uint fake_people_asked; /* identify calls */
+extern atomic_bool fake_people_away;  /* identify gives AFS_EAGAIN */
 /* Callers by name. */
 struct rx_caller fake_caller(const char *name);

@@ -568,9 +568,10 @@ static void hosts_that_are_slow_to_answer_do_not_take_every_worker(void **state)
 	assert_ok(cb_new(&config, &r->cb));
 	r->now = clk_mono();
 	struct visitor v[10];
+	for (size_t i = 0; i < 10; i++)
+		fake_client_add(&r->world, IP(i + 1), 7001, (uint8_t)(i + 1))->ms = 300;
 	for (size_t i = 0; i < 10; i++) {
-		struct fake_client *c = fake_client_add(&r->world, IP(i + 1), 7001, (uint8_t)(i + 1));
-		c->ms = 300;
+		struct fake_client *c = &r->world.clients[i];
 		v[i] = (struct visitor){.r = r, .conn = {.key = (i + 1ull) << 32}, .from = c->addr, .fid = doc};
 		assert_int_equal(pthread_create(&v[i].thread, NULL, visit_once, &v[i]), 0);
 	}

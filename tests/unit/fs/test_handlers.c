@@ -256,6 +256,22 @@ static void a_store_that_ends_early_or_dies_changes_nothing(void **state)
 	rig_free(r);
 }
 
+/* A call that began long ago and has hardly sent anything: a byte per run would go on for ever. */
+static void a_store_that_is_fed_byte_by_byte_is_refused(void **state)
+{
+	(void)state;
+	struct rig *r = rig_new();
+	struct AFSFid f = rig_file(r, root, "f", "whole");
+	r->send_zeros = 1 << 20;
+	r->ahead_ns = -SEC(61);
+	assert_ok(CALL(r, A, "alice", store_data64, {.Fid = f, .Length = 1 << 20, .FileLength = 1 << 20}));
+	r->send_zeros = 1 << 20;
+	r->ahead_ns = -SEC(3600);
+	assert_err(CALL(r, A, "alice", store_data64, {.Fid = f, .Length = 1 << 20, .FileLength = 1 << 20}), AFS_ETIMEDOUT);
+	assert_int_equal(rig_status(r, f).DataVersion, 2);
+	rig_free(r);
+}
+
 static void content_is_stored_in_files_only(void **state)
 {
 	(void)state;
@@ -1044,7 +1060,8 @@ TEST_MAIN(T(a_new_file_is_the_callers_empty_and_at_version_0), T(a_directory_nam
 	T(what_was_stored_is_fetched), T(stores_follow_pos_length_and_file_length),
 	T(a_fetch_past_the_end_has_length_0), T(impossible_ranges_are_efbig_and_harm_nothing),
 	T(markers_around_2_and_4_gib_are_where_they_were_put),
-	T(a_store_that_ends_early_or_dies_changes_nothing), T(content_is_stored_in_files_only),
+	T(a_store_that_ends_early_or_dies_changes_nothing),
+	T(a_store_that_is_fed_byte_by_byte_is_refused), T(content_is_stored_in_files_only),
 	T(a_store_takes_set_id_away_unless_an_administrator_stores), T(a_directory_object_is_fetched_whole),
 	T(names_that_cannot_be_are_refused_by_every_call), T(the_errors_of_names_are_the_protocols),
 	T(every_change_of_a_directory_moves_its_version_by_one), T(hard_links_stay_in_their_directory),
