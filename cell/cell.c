@@ -66,7 +66,7 @@ static void tell(const struct cell_watch *w, enum cell_event ev, const char *wha
 	if (log_last_error(reason, sizeof(reason))) /* what a part wrote to the log just before */
 		snprintf(text + n, sizeof(text) - n, " (%s)", reason);
 	tell(w, CELL_PROBLEM, what, text);
-	log_line(LOG_ERROR, "cell.start_failed step=%s why=\"%s\"", what, text);
+	log_warn("cell.start_failed step=%s why=\"%s\"", what, text);
 	return err;
 }
 
@@ -437,6 +437,7 @@ static afs_err run_reconcile(struct cell *c, const struct conf *conf, const stru
 		.audit = c->audit,
 		.watch = w ? w : &nobody,
 		.passwords = passwords,
+		.all_or_nothing = state_is_fresh(c->state) && !c->kept_serving,
 	};
 	return reconcile_run(&r);
 }
@@ -550,8 +551,8 @@ afs_err cell_open(struct conf *conf, struct state *state, bool log_on_stderr, co
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
 	c->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
-	if (log_on_stderr)
-		log_to(STDERR_FILENO, (enum log_level)conf->log.level);
+	/* Until the log is open, what must be said is said to the one who watches. */
+	log_to(log_on_stderr ? STDERR_FILENO : -1, (enum log_level)conf->log.level);
 	afs_err err = c->stop_fd < 0 || c->signal_fd < 0 ? fail(watch, "start", AFS_EIO, "no more descriptors") : start_all(c, watch);
 	if (err != AFS_OK) {
 		cell_close(c, NULL);

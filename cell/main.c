@@ -1,3 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * The command line, nothing else. */
-int main(void) { return 0; }
+#include "cell/cli/cli.h"
+
+int main(int argc, char **argv) { return cli_main(argc, argv); }

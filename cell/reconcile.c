@@ -85,6 +85,8 @@ static void one_user(struct reconcile_run *run, const struct conf_user *u)
 	}
 	if (run->r->realm)
 		realm_user(run, u, label);
+	if (reconcile_stop(run))
+		return;
 	int32_t id;
 	afs_err err = self_id_of(run->r->self, u->name, &id);
 	if (err == AFS_ENOENT) {
@@ -172,14 +174,14 @@ static void one_group(struct reconcile_run *run, const struct conf_group *g)
 afs_err reconcile_run(const struct reconcile *r)
 {
 	struct reconcile_run run = {.r = r};
-	for (size_t i = 0; i < r->conf->user_count; i++)
+	for (size_t i = 0; i < r->conf->user_count && !reconcile_stop(&run); i++)
 		one_user(&run, &r->conf->users[i]);
-	for (size_t i = 0; i < r->conf->group_count; i++)
+	for (size_t i = 0; i < r->conf->group_count && !reconcile_stop(&run); i++)
 		one_group(&run, &r->conf->groups[i]);
-	for (size_t i = 0; i < r->conf->administrators.n; i++)
+	for (size_t i = 0; i < r->conf->administrators.n && !reconcile_stop(&run); i++)
 		one_member(&run, "system:administrators", AFS_ADMINISTRATORS, r->conf->administrators.v[i],
 			"group system:administrators");
-	if (r->store)
+	if (r->store && !reconcile_stop(&run))
 		reconcile_volumes(&run);
 	return run.first;
 }

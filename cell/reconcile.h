@@ -24,8 +24,9 @@ struct reconcile {
 	void *changed_ctx;
 	struct audit *audit;    /* NULL: none */
 	const struct cell_watch *watch;
+	bool all_or_nothing; /* a first start: stop at the first problem, all of it is undone */
 	const json_t *passwords; /* by user name: given by who asks; NULL: none */
 };
-/* Everything that can be done is done, also after an error; the first one is returned, and each
- * was told as CELL_PROBLEM. */
+/* Everything that can be done is done, also after an error (but see all_or_nothing); the first one is
+ * returned, and each was told as CELL_PROBLEM. */
 afs_err reconcile_run(const struct reconcile *r);

@@ -17,4 +17,6 @@ struct reconcile_run {
 [[gnu::format(printf, 4, 5)]] void reconcile_did(
 	struct reconcile_run *run, const char *call, const char *object, const char *fmt, ...);
 
+static inline bool reconcile_stop(const struct reconcile_run *run) { return run->r->all_or_nothing && run->first != AFS_OK; }
+
 void reconcile_volumes(struct reconcile_run *run);

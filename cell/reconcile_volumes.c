@@ -418,13 +418,13 @@ void reconcile_volumes(struct reconcile_run *run)
 	if (!root_declared)
 		one_volume(run, &(struct conf_volume){.name = (char[]){"root.cell"}, .partition = (char[]){""},
 			.owner = (char[]){""}, .mount = (char[]){""}, .mode = 0755, .quota = -1});
-	for (size_t i = 0; i < c->volume_count; i++)
+	for (size_t i = 0; i < c->volume_count && !reconcile_stop(run); i++)
 		one_volume(run, &c->volumes[i]);
-	for (size_t i = 0; i < c->volume_count; i++)
+	for (size_t i = 0; i < c->volume_count && !reconcile_stop(run); i++)
 		if (*c->volumes[i].mount)
 			one_mount(run, c->volumes[i].mount, c->volumes[i].name, false);
-	for (size_t i = 0; i < c->mount_count; i++)
+	for (size_t i = 0; i < c->mount_count && !reconcile_stop(run); i++)
 		one_mount(run, c->mounts[i].path, c->mounts[i].volume, c->mounts[i].rw);
-	for (size_t i = 0; i < c->acl_count; i++)
+	for (size_t i = 0; i < c->acl_count && !reconcile_stop(run); i++)
 		one_acl(run, &c->acls[i]);
 }

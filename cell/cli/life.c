@@ -38,13 +38,15 @@ DEFINE_CLEANUP_PTR(json, json_t, json_decref)
 int cli_init(struct cli *c)
 {
 	const char *file = cli_value(c, "output") ? cli_value(c, "output") : "afscell.yaml";
-	struct conf_sample with = {cli_value(c, "cell"), cli_value(c, "state"), cli_value(c, "mount")};
+	struct conf_sample with = {cli_value(c, "cell"), cli_value(c, "state"), cli_value(c, "mount"), cli_value(c, "password-file")};
 	CLEANUP(str) char *here = getcwd(NULL, 0);
-	CLEANUP(str) char *state = NULL, *mount = NULL;
+	CLEANUP(str) char *state = NULL, *mount = NULL, *password = NULL;
 	if (with.state && with.state[0] != '/')
 		with.state = state = mem_printf("%s/%s", here ? here : ".", with.state);
 	if (with.mount && with.mount[0] != '/' && strcmp(with.mount, "none") != 0)
 		with.mount = mount = mem_printf("%s/%s", here ? here : ".", with.mount);
+	if (with.admin_password_file && with.admin_password_file[0] != '/')
+		with.admin_password_file = password = mem_printf("%s/%s", here ? here : ".", with.admin_password_file);
 
 	CLEANUP(buf) struct buf text = {}, problems = {};
 	conf_write_sample(&text, &with);

@@ -162,6 +162,7 @@ size_t conf_fixed_differences(const struct conf *a, const struct conf *b, void (
 /* The commented sample.  NULL fields keep the defaults. */
 struct conf_sample {
 	const char *cell, *state, *mount;
+	const char *admin_password_file;
 };
 void conf_write_sample(struct buf *out, const struct conf_sample *with);
 /* Every key with kind, range, default and sentence: text for a terminal, and a manual page. */

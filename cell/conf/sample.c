@@ -67,6 +67,39 @@ static const char *value_for(const struct conf_row *row, const struct conf_sampl
 	return row->dflt;
 }
 
+/* A word as YAML reads it back; quoted when it must be, or `always`. */
+static void put_text(struct buf *out, const char *s, bool always)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._<>-[]";
+	if (!*s || (!always && strspn(s, plain) == strlen(s))) {
+		buf_puts(out, s);
+		return;
+	}
+	buf_putc(out, '"');
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			buf_putc(out, '\\');
+		buf_putc(out, *s);
+	}
+	buf_putc(out, '"');
+}
+
+/* The sample of a map; users with the password file of admin, when there is one. */
+static void put_map_sample(struct buf *out, const struct conf_row *row, const struct conf_sample *with)
+{
+	static const char admin[] = "  admin: {}\n";
+	const char *at = with && with->admin_password_file ? strstr(row->sample, admin) : NULL;
+	if (!at) {
+		buf_puts(out, row->sample);
+		return;
+	}
+	buf_put(out, row->sample, (size_t)(at - row->sample));
+	buf_puts(out, "  admin: {password_file: ");
+	put_text(out, with->admin_password_file, true);
+	buf_puts(out, "}\n");
+	buf_puts(out, at + strlen(admin));
+}
+
 void conf_write_sample(struct buf *out, const struct conf_sample *with)
 {
 	buf_puts(out,
@@ -100,7 +133,7 @@ void conf_write_sample(struct buf *out, const struct conf_sample *with)
 				}
 				put_wrapped(out, "", line.data ? line.data : "");
 			}
-			buf_puts(out, row->sample);
+			put_map_sample(out, row, with);
 			continue;
 		}
 		if (strchr(row->path, '*'))
@@ -130,7 +163,9 @@ void conf_write_sample(struct buf *out, const struct conf_sample *with)
 			buf_puts(out, "\n");
 		put_wrapped(out, indent, line.data ? line.data : "");
 		bool shown = *value && *value != '<' && strcmp(value, "[]") != 0;
-		buf_printf(out, "%s%s%s:%s%s\n", shown ? "" : "#", indent, last_of(row->path), *value ? " " : "", value);
+		buf_printf(out, "%s%s%s:%s", shown ? "" : "#", indent, last_of(row->path), *value ? " " : "");
+		put_text(out, value, false);
+		buf_putc(out, '\n');
 	}
 }
 

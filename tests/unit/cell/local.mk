@@ -7,3 +7,5 @@ tests_unit_cell_test_state_SOURCES = %reldir%/test_state.c
 tests_unit_cell_test_state_LDADD = $(LIBS_TEST) cell/libcell.a cell/conf/libconf.a $(LIBS_BASE) $(YAML_LIBS)
 tests_unit_cell_test_audit_SOURCES = %reldir%/test_audit.c
 tests_unit_cell_test_audit_LDADD = $(LIBS_TEST) cell/libcell.a $(LIBS_PROTO) $(JANSSON_LIBS)
+# Whole cells, in namespaces of their own.
+TESTS += tests/unit/cell/bad-input.sh tests/unit/cell/life.sh

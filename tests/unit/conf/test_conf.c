@@ -287,11 +287,12 @@ static void init_values_land_in_the_sample(void **state)
 {
 	(void)state;
 	CLEANUP(buf) struct buf text = {};
-	conf_write_sample(&text, &(struct conf_sample){"lab.example", "/srv/x", "none"});
+	conf_write_sample(&text, &(struct conf_sample){"lab.example", "/srv/x # y", "none", "/a \"b"});
 	CLEANUP(conf) struct conf *c = good(text.data);
 	assert_string_equal(c->cell, "lab.example");
 	assert_string_equal(c->realm.name, "LAB.EXAMPLE");
-	assert_string_equal(c->state, "/srv/x");
+	assert_string_equal(c->state, "/srv/x # y");
+	assert_string_equal(c->users[0].password_file, "/a \"b");
 	assert_string_equal(c->client.mount, "");
 }
 

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What is installed beside the binary: the systemd unit, bash completion and manual pages (the latter two
+# are what the binary itself says).
+systemdunitdir = $(prefix)/lib/systemd/system
+systemdunit_DATA = %reldir%/afscell.service
+completiondir = $(datadir)/bash-completion/completions
+completion_DATA = %reldir%/completion/afscell
+CLEANFILES += %reldir%/afscell.service %reldir%/completion/afscell %reldir%/man/stamp %reldir%/man/*.1 %reldir%/man/*.5
+
+%reldir%/afscell.service: %reldir%/afscell.service.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed -e 's|@bindir[@]|$(bindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
+		$(srcdir)/%reldir%/afscell.service.in >$@
+%reldir%/completion/afscell: afscell$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && ./afscell$(EXEEXT) help --completion >$@.new && mv $@.new $@
+%reldir%/man/stamp: afscell$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && ./afscell$(EXEEXT) help --man $(@D) && : >$@
+all-local: %reldir%/man/stamp
+install-data-hook: %reldir%/man/stamp
+	$(MKDIR_P) '$(DESTDIR)$(man1dir)' '$(DESTDIR)$(man5dir)'
+	$(INSTALL_DATA) %reldir%/man/*.1 '$(DESTDIR)$(man1dir)'
+	$(INSTALL_DATA) %reldir%/man/*.5 '$(DESTDIR)$(man5dir)'
+uninstall-hook:
+	for f in %reldir%/man/*.1; do rm -f '$(DESTDIR)$(man1dir)'/$${f##*/}; done
+	for f in %reldir%/man/*.5; do rm -f '$(DESTDIR)$(man5dir)'/$${f##*/}; done
