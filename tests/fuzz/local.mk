@@ -11,6 +11,7 @@ fuzz_flags =
 endif
 
 FUZZERS = tests/fuzz/fuzz_acl \
+	tests/fuzz/fuzz_dir \
 	tests/fuzz/fuzz_challenge \
 	tests/fuzz/fuzz_conf \
 	tests/fuzz/fuzz_dump \
@@ -62,3 +63,7 @@ tests_fuzz_fuzz_conf_LDADD = cell/conf/libconf.a $(LIBS_BASE) $(YAML_LIBS)
 tests_fuzz_fuzz_rx_SOURCES = %reldir%/fuzz_rx.c tests/sim/sim_sec.c $(fuzz_main)
 tests_fuzz_fuzz_rx_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
 tests_fuzz_fuzz_rx_LDADD = $(LIBS_CORE)
+
+tests_fuzz_fuzz_dir_SOURCES = %reldir%/fuzz_dir.c $(fuzz_main)
+tests_fuzz_fuzz_dir_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_dir_LDADD = fileserver/store/libstore.a $(LIBS_BASE)

@@ -12,3 +12,8 @@ check_PROGRAMS += tests/unit/store/test_dir
 TESTS += tests/unit/store/test_dir
 tests_unit_store_test_dir_SOURCES = %reldir%/test_dir.c
 tests_unit_store_test_dir_LDADD = $(LIBS_TEST) $(LIBS_STORE)
+
+check_PROGRAMS += tests/unit/store/test_verbs
+TESTS += tests/unit/store/test_verbs
+tests_unit_store_test_verbs_SOURCES = %reldir%/test_verbs.c %reldir%/store_lib.h
+tests_unit_store_test_verbs_LDADD = $(LIBS_TEST) $(LIBS_STORE)
