@@ -497,7 +497,7 @@ static struct vs_header born_header(const struct vs_header *h, bool with_root, w
 		.blessed = true,
 		.destroy_me = true,
 		.unique = 2, /* 1 is the root's */
-		.quota_kib = h->quota_kib ? h->quota_kib : VS_QUOTA_DEFAULT_KIB,
+		.quota_kib = h->quota_kib,
 		.min_quota_kib = h->min_quota_kib,
 		.used_kib = with_root ? VS_DIR_PAGE / 1024 : 0,
 		.files = with_root,
