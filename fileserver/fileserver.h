@@ -16,16 +16,16 @@ struct fileserver;
 struct vs_store;
 
 struct fileserver_config {
-	struct vs_store *store;   /* the caller's; outlives the file server */
-	struct fs_ports ports;    /* copied */
-	struct afsUUID uuid;      /* this file server's, the same over restarts */
-	enum rx_sec_level least;  /* authenticated callers below are refused */
+	struct vs_store *store;  /* the caller's; outlives the file server */
+	struct fs_ports ports;   /* copied */
+	struct afsUUID uuid;     /* this file server's, the same over restarts */
+	enum rx_sec_level least; /* authenticated callers below are refused */
 	bool allow_anonymous;
 	bool refuse_old_store_acl; /* opcode 134: clients old enough to mean something else by it */
 	uint32_t admin_rights;     /* implied for administrators everywhere; 0: ACL_LOOKUP */
 	uint32_t callbacks_max;    /* promises held at once; 0: 65536 */
 	uint32_t hosts_max;        /* client hosts known at once; 0: 4096 */
-	uint32_t identify_max;     /* workers that may wait at once for clients' first answers; 0: 16 */
+	uint32_t identify_max; /* workers that may wait at once for clients' first answers; 0: 16 */
 };
 
 /* AFS_ENOMEM, AFS_EINVAL (a nil UUID).  On AFS_OK the caller owns *out. */

@@ -73,7 +73,8 @@ const char *afs_uuid_text(const struct afsUUID *u, char out[AFS_UUID_TEXT])
 {
 	uint8_t b[AFS_UUID_BYTES];
 	afs_uuid_to_bytes(u, b);
-	snprintf(out, AFS_UUID_TEXT, "%08x-%04x-%04x-%02x-%02x-%02x%02x%02x%02x%02x%02x", be32_get(b),
-		be16_get(b + 4), be16_get(b + 6), b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+	snprintf(out, AFS_UUID_TEXT, "%08x-%04x-%04x-%02x-%02x-%02x%02x%02x%02x%02x%02x",
+		be32_get(b), be16_get(b + 4), be16_get(b + 6), b[8], b[9], b[10], b[11], b[12],
+		b[13], b[14], b[15]);
 	return out;
 }

@@ -42,7 +42,8 @@ enum {
 	FS_SET_GROUP = 4,
 	FS_SET_MODE = 8,
 	FS_SET_SEGSIZE = 16, /* ignored */
-	FS_FSYNC = 1024,     /* StoreData: safe before the reply, as far as the server's durability goes */
+	FS_FSYNC =
+		1024, /* StoreData: safe before the reply, as far as the server's durability goes */
 };
 /* AFSStoreVolumeStatus.Mask */
 enum { FS_SET_MIN_QUOTA = 1, FS_SET_MAX_QUOTA = 2 };

@@ -33,7 +33,11 @@ struct cb_client; /* never changes: a refreshed identity is another client */
 #define CB_HARD_NS SEC(12)
 #define CB_RETRY_NS SEC(5)
 
-enum { CB_ADDRS = 4, CB_DELAYED_MAX = 200, CB_MEET_WAIT = 6 }; /* per host; more delayed breaks become a reset */
+enum {
+	CB_ADDRS = 4,         /* per host */
+	CB_DELAYED_MAX = 200, /* per host; more become a reset */
+	CB_MEET_WAIT = 6,     /* calls that wait for one meeting */
+};
 
 struct cb_config {
 	struct fs_people_port people;

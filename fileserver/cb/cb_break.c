@@ -42,10 +42,13 @@ static bool told_elsewhere(struct cb *cb, struct cb_target *t)
 		mtx_lock(&cb->lock);
 		struct host_addr *ha = &t->host->addrs[i];
 		struct rx_addr to = ha->addr;
-		bool use = ha->host && !cb_addr_equal(to, t->to) && !t->host->down && !t->host->gone;
+		bool use =
+			ha->host && !cb_addr_equal(to, t->to) && !t->host->down && !t->host->gone;
 		mtx_unlock(&cb->lock);
 		void *call;
-		if (!use || cb->wire.break_begin(cb->wire.ctx, to, t->fids, t->n, false, &call) != AFS_OK ||
+		if (!use ||
+			cb->wire.break_begin(cb->wire.ctx, to, t->fids, t->n, false, &call) !=
+				AFS_OK ||
 			cb->wire.break_end(cb->wire.ctx, call) != AFS_OK)
 			continue;
 		mtx_lock(&cb->lock);
@@ -90,15 +93,16 @@ void cb_tell(struct cb *cb, struct cb_target *targets, size_t n)
 		mtx_lock(&cb->lock);
 		bool down = t->host->down;
 		mtx_unlock(&cb->lock);
-		if (down ||
-			cb->wire.break_begin(cb->wire.ctx, t->to, t->fids, t->n, false, &t->call) != AFS_OK)
+		if (down || cb->wire.break_begin(
+				    cb->wire.ctx, t->to, t->fids, t->n, false, &t->call) != AFS_OK)
 			t->call = NULL;
 	}
 	for (size_t i = 0; i < n; i++) {
 		struct cb_target *t = &targets[i];
 		bool told = false;
 		if (t->n && t->call)
-			told = cb->wire.break_end(cb->wire.ctx, t->call) == AFS_OK || told_elsewhere(cb, t);
+			told = cb->wire.break_end(cb->wire.ctx, t->call) == AFS_OK ||
+			       told_elsewhere(cb, t);
 		if (told)
 			atomic_fetch_add(&cb->count.sent, t->n);
 		else if (t->n)
@@ -119,7 +123,8 @@ void cb_break(struct cb *cb, const struct AFSFid *fids, size_t n, struct cb_clie
 			size_t got = cb_take(cb->table, &fids[f], except, now, holders, room);
 			more = got == room;
 			for (size_t i = 0; i < got; i++) {
-				struct fs_host *h = container_of(holders[i], struct fs_host, holder);
+				struct fs_host *h =
+					container_of(holders[i], struct fs_host, holder);
 				size_t k = 0;
 				while (k < used && targets[k].host != h)
 					k++;

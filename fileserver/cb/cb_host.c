@@ -128,7 +128,8 @@ void cb_host_remove_locked(struct cb *cb, struct fs_host *h)
 static bool make_room_locked(struct cb *cb) REQUIRES(cb->lock)
 {
 	struct fs_host *oldest = NULL;
-	list_each (it, &cb->hosts) {
+	list_each(it, &cb->hosts)
+	{
 		struct fs_host *h = list_entry(it, struct fs_host, all);
 		if (!h->busy && (!oldest || h->heard < oldest->heard) &&
 			cb_count_of(cb->table, &h->holder) == 0)
@@ -141,8 +142,8 @@ static bool make_room_locked(struct cb *cb) REQUIRES(cb->lock)
 	return true;
 }
 
-afs_err cb_host_new_locked(struct cb *cb, const struct cb_answer *who, struct rx_addr a, mono_ns now,
-	struct fs_host **out)
+afs_err cb_host_new_locked(struct cb *cb, const struct cb_answer *who, struct rx_addr a,
+	mono_ns now, struct fs_host **out)
 {
 	if (cb->hosts_n >= cb->hosts_max && !make_room_locked(cb)) {
 		cb->want_room = true;
@@ -159,7 +160,7 @@ afs_err cb_host_new_locked(struct cb *cb, const struct cb_answer *who, struct rx
 	h->heard = now;
 	h->reset = true;
 	if (h->has_uuid && !map_insert(&cb->by_uuid, &h->by_uuid,
-			map_hash_bytes(&cb->by_uuid, h->uuid, AFS_UUID_BYTES))) {
+				   map_hash_bytes(&cb->by_uuid, h->uuid, AFS_UUID_BYTES))) {
 		cb_host_unref(h);
 		return AFS_ENOMEM;
 	}

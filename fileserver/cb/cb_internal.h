@@ -32,13 +32,13 @@ struct fs_host {
 	bool has_uuid, gone;
 	uint8_t uuid[AFS_UUID_BYTES];
 	struct host_addr addrs[CB_ADDRS];
-	unsigned primary;      /* index of the address that breaks go to */
+	unsigned primary; /* index of the address that breaks go to */
 	uint32_t caps;
-	uint32_t epoch;        /* of connections whose client is known to be this host; 0: none */
+	uint32_t epoch; /* of connections whose client is known to be this host; 0: none */
 	mono_ns heard;
-	bool down;             /* did not answer: breaks are delayed */
-	bool reset;            /* it must drop all promises before it is served */
-	bool busy;             /* somebody is delivering what waited */
+	bool down;              /* did not answer: breaks are delayed */
+	bool reset;             /* it must drop all promises before it is served */
+	bool busy;              /* somebody is delivering what waited */
 	struct AFSFid *delayed; /* CB_DELAYED_MAX once needed */
 	uint32_t delayed_n;
 };
@@ -78,8 +78,8 @@ struct cb {
 	atomic_uint_fast64_t flushes;
 
 	struct mtx lock;
-	struct cond changed;  /* a meeting or a delivery ended */
-	struct cond work;     /* the housekeeper is wanted */
+	struct cond changed; /* a meeting or a delivery ended */
+	struct cond work;    /* the housekeeper is wanted */
 	struct map by_uuid, by_addr, meetings;
 	struct list hosts;
 	uint32_t hosts_n, identifying;
@@ -90,34 +90,37 @@ struct cb {
 	uint32_t evicted_n;
 
 	struct {
-		atomic_uint_fast64_t promises, evicted, sent, delayed, met, refused, busy, moved, resets;
+		atomic_uint_fast64_t promises, evicted, sent, delayed, met, refused, busy, moved,
+			resets;
 	} count;
 };
 
 /* cb_host.c */
 bool cb_addr_equal(struct rx_addr a, struct rx_addr b);
 struct fs_host *cb_host_ref(struct fs_host *h);
-void cb_host_unref(struct fs_host *h); /* not under cb->lock: may free */
+void cb_host_unref(struct fs_host *h);
 struct fs_host *cb_host_at_locked(struct cb *cb, struct rx_addr a) REQUIRES(cb->lock);
 struct fs_host *cb_host_named_locked(struct cb *cb, const uint8_t *uuid) REQUIRES(cb->lock);
 /* AFS_ENOMEM; AFS_EVBUSY: no room now (the housekeeper makes some). */
-afs_err cb_host_new_locked(struct cb *cb, const struct cb_answer *who, struct rx_addr a, mono_ns now,
-	struct fs_host **out) REQUIRES(cb->lock);
+afs_err cb_host_new_locked(struct cb *cb, const struct cb_answer *who, struct rx_addr a,
+	mono_ns now, struct fs_host **out) REQUIRES(cb->lock);
 bool cb_host_has_addr(const struct fs_host *h, struct rx_addr a);
 /* Make `a` the primary address; the oldest other one goes when there is no room.  False: no memory. */
 bool cb_host_add_addr_locked(struct cb *cb, struct fs_host *h, struct rx_addr a) REQUIRES(cb->lock);
-void cb_host_drop_addr_locked(struct cb *cb, struct fs_host *h, struct rx_addr a) REQUIRES(cb->lock);
+void cb_host_drop_addr_locked(struct cb *cb, struct fs_host *h, struct rx_addr a)
+	REQUIRES(cb->lock);
 bool cb_host_has_any_addr(const struct fs_host *h);
 /* Out of all tables, promises forgotten; the tables' reference is the caller's to give back. */
 void cb_host_remove_locked(struct cb *cb, struct fs_host *h) REQUIRES(cb->lock);
 /* Keep a break for a host that does not answer. */
-void cb_host_delay_locked(struct cb *cb, struct fs_host *h, const struct AFSFid *fid) REQUIRES(cb->lock);
+void cb_host_delay_locked(struct cb *cb, struct fs_host *h, const struct AFSFid *fid)
+	REQUIRES(cb->lock);
 /* All its promises are void and it must be told. */
 void cb_host_reset_locked(struct cb *cb, struct fs_host *h) REQUIRES(cb->lock);
 
 /* cb_meet.c: the host behind a call, met if need be; referenced.  Waits.  Errors as cb_client_begin. */
-afs_err cb_meet(struct cb *cb, struct rx_addr from, struct rpc_port *via, uint32_t epoch, mono_ns now,
-	struct fs_host **out);
+afs_err cb_meet(struct cb *cb, struct rx_addr from, struct rpc_port *via, uint32_t epoch,
+	mono_ns now, struct fs_host **out);
 /* Forget failures whose time is over. */
 void cb_meet_trim_locked(struct cb *cb, mono_ns now) REQUIRES(cb->lock);
 const char *cb_addr_text(struct rx_addr a, char out[32]);

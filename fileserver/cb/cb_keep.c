@@ -122,8 +122,7 @@ static size_t all_hosts(struct cb *cb, struct fs_host ***out)
 	size_t n = 0;
 	struct fs_host **v = mem_new_array(cb->hosts_n, struct fs_host *);
 	if (v)
-		list_each (it, &cb->hosts)
-			v[n++] = cb_host_ref(list_entry(it, struct fs_host, all));
+		list_each(it, &cb->hosts) v[n++] = cb_host_ref(list_entry(it, struct fs_host, all));
 	mtx_unlock(&cb->lock);
 	*out = v;
 	return n;
@@ -136,7 +135,7 @@ static void reset_everybody(struct cb *cb)
 	if (!v) {
 		/* without memory they are told before their next call is served */
 		mtx_lock(&cb->lock);
-		list_each (it, &cb->hosts)
+		list_each(it, &cb->hosts)
 			cb_host_reset_locked(cb, list_entry(it, struct fs_host, all));
 		mtx_unlock(&cb->lock);
 	}
@@ -151,7 +150,8 @@ static void make_room(struct cb *cb)
 {
 	mtx_lock(&cb->lock);
 	struct fs_host *oldest = NULL;
-	list_each (it, &cb->hosts) {
+	list_each(it, &cb->hosts)
+	{
 		struct fs_host *h = list_entry(it, struct fs_host, all);
 		if (!h->busy && (!oldest || h->heard < oldest->heard))
 			oldest = h;
@@ -160,7 +160,8 @@ static void make_room(struct cb *cb)
 		cb_host_ref(oldest);
 	mtx_unlock(&cb->lock);
 	if (oldest)
-		reset_host(cb, oldest); /* then it holds none, and the next newcomer takes its place */
+		reset_host(
+			cb, oldest); /* then it holds none, and the next newcomer takes its place */
 	cb_host_unref(oldest);
 }
 
@@ -186,7 +187,8 @@ static void do_queued(struct cb *cb, mono_ns now)
 			size_t n = 0;
 			while (n < ARRAY_SIZE(targets) && cb->evicted_n) {
 				struct cb_evicted e = cb->evicted[--cb->evicted_n];
-				targets[n++] = (struct cb_target){.host = e.host, .fids = {e.fid}, .n = 1};
+				targets[n++] =
+					(struct cb_target){.host = e.host, .fids = {e.fid}, .n = 1};
 			}
 			mtx_unlock(&cb->lock);
 			cb_tell(cb, targets, n);
@@ -288,8 +290,7 @@ void cb_stats(struct cb *cb, struct fileserver_stats *out)
 	mtx_lock(&cb->lock);
 	out->hosts_now = cb->hosts_n;
 	out->hosts_down = 0;
-	list_each (it, &cb->hosts)
-		out->hosts_down += list_entry(it, struct fs_host, all)->down;
+	list_each(it, &cb->hosts) out->hosts_down += list_entry(it, struct fs_host, all)->down;
 	mtx_unlock(&cb->lock);
 }
 
@@ -297,7 +298,8 @@ size_t cb_hosts(struct cb *cb, mono_ns now, struct fileserver_host *out, size_t 
 {
 	size_t i = 0;
 	mtx_lock(&cb->lock);
-	list_each (it, &cb->hosts) {
+	list_each(it, &cb->hosts)
+	{
 		struct fs_host *h = list_entry(it, struct fs_host, all);
 		if (i == n)
 			break;

@@ -20,8 +20,8 @@ bool cb_host_ready(const struct fs_host *h)
 
 const char *cb_addr_text(struct rx_addr a, char out[32])
 {
-	snprintf(out, 32, "%u.%u.%u.%u:%u", a.ip >> 24, a.ip >> 16 & 255, a.ip >> 8 & 255, a.ip & 255,
-		a.port);
+	snprintf(out, 32, "%u.%u.%u.%u:%u", a.ip >> 24, a.ip >> 16 & 255, a.ip >> 8 & 255,
+		a.ip & 255, a.port);
 	return out;
 }
 
@@ -59,8 +59,8 @@ void cb_meet_trim_locked(struct cb *cb, mono_ns now)
 }
 
 /* Start a meeting with `a`; AFS_EVBUSY: enough workers wait already. */
-static afs_err begin_meeting_locked(struct cb *cb, struct rx_addr a, mono_ns now,
-	struct cb_meeting **out) REQUIRES(cb->lock)
+static afs_err begin_meeting_locked(
+	struct cb *cb, struct rx_addr a, mono_ns now, struct cb_meeting **out) REQUIRES(cb->lock)
 {
 	struct cb_meeting *m = find_meeting_locked(cb, a);
 	if (m && m->retry > now)
@@ -239,14 +239,15 @@ static afs_err settle_locked(struct cb *cb, const struct cb_answer *who, struct 
 	if (!h) {
 		TRY(cb_host_new_locked(cb, who, from, now, &h));
 		char a[32];
-		log_info("cb.host.met host=%s uuid=%s", cb_addr_text(from, a), who->has_uuid ? "yes" : "none");
+		log_info("cb.host.met host=%s uuid=%s", cb_addr_text(from, a),
+			who->has_uuid ? "yes" : "none");
 	}
 	*out = cb_host_ref(h);
 	return AFS_OK;
 }
 
-static afs_err meet(struct cb *cb, struct rx_addr from, uint32_t epoch, mono_ns now,
-	struct fs_host **out)
+static afs_err meet(
+	struct cb *cb, struct rx_addr from, uint32_t epoch, mono_ns now, struct fs_host **out)
 {
 	struct cb_answer who = {0};
 	afs_err err = cb->wire.who(cb->wire.ctx, from, &who);
@@ -282,8 +283,8 @@ static afs_err meet(struct cb *cb, struct rx_addr from, uint32_t epoch, mono_ns 
 	return AFS_OK;
 }
 
-afs_err cb_meet(struct cb *cb, struct rx_addr from, struct rpc_port *via, uint32_t epoch, mono_ns now,
-	struct fs_host **out)
+afs_err cb_meet(struct cb *cb, struct rx_addr from, struct rpc_port *via, uint32_t epoch,
+	mono_ns now, struct fs_host **out)
 {
 	mono_ns until = clk_mono() + 3 * CB_HARD_NS;
 	mtx_lock(&cb->lock);

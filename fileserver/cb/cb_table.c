@@ -164,7 +164,8 @@ static void expire_locked(struct cb_table *t, mono_ns now)
 {
 	int64_t now_slot = now / SLOT_NS;
 	for (int64_t s = t->first_slot; s < now_slot && s < t->first_slot + SLOTS; s++)
-		list_each (it, &t->slots[s % SLOTS]) {
+		list_each(it, &t->slots[s % SLOTS])
+		{
 			struct promise *p = list_entry(it, struct promise, by_time);
 			if (p->expires <= now)
 				free_promise_locked(t, p);
@@ -212,7 +213,8 @@ static afs_err promise_locked(struct cb_table *t, const struct AFSFid *fid, stru
 	struct entry *e = find_entry_locked(t, fid);
 	struct promise *mine = NULL;
 	if (e)
-		list_each (it, &e->promises) {
+		list_each(it, &e->promises)
+		{
 			struct promise *p = list_entry(it, struct promise, by_fid);
 			if (p->holder == h)
 				mine = p;
@@ -230,7 +232,7 @@ static afs_err promise_locked(struct cb_table *t, const struct AFSFid *fid, stru
 		e = make_entry_locked(t, fid);
 	if (!mine && e)
 		mine = make_promise_locked(t, e, h);
-	if (!mine) { /* only when the map cannot grow from nothing */
+	if (!mine) {               /* only when the map cannot grow from nothing */
 		if (grant.evicted) /* its host's own reference stays: it was not closed */
 			cb_holder_unref(grant.evicted);
 		return AFS_ENOMEM;
@@ -263,7 +265,8 @@ size_t cb_take(struct cb_table *t, const struct AFSFid *fid, const struct cb_hol
 	mtx_lock(&t->lock);
 	struct entry *e = find_entry_locked(t, fid);
 	if (e)
-		list_each (it, &e->promises) { /* entries are never given back: `e` may go meanwhile */
+		list_each(it, &e->promises)
+		{ /* entries are never given back: `e` may go meanwhile */
 			struct promise *p = list_entry(it, struct promise, by_fid);
 			if (n == cap)
 				break;
@@ -302,7 +305,7 @@ void cb_drop(struct cb_table *t, const struct AFSFid *fid)
 	mtx_lock(&t->lock);
 	struct entry *e = find_entry_locked(t, fid);
 	if (e)
-		list_each (it, &e->promises)
+		list_each(it, &e->promises)
 			free_promise_locked(t, list_entry(it, struct promise, by_fid));
 	mtx_unlock(&t->lock);
 }
@@ -312,7 +315,8 @@ void cb_forget(struct cb_table *t, const struct AFSFid *fid, struct cb_holder *h
 	mtx_lock(&t->lock);
 	struct entry *e = find_entry_locked(t, fid);
 	if (e)
-		list_each (it, &e->promises) {
+		list_each(it, &e->promises)
+		{
 			struct promise *p = list_entry(it, struct promise, by_fid);
 			if (p->holder == h) {
 				free_promise_locked(t, p);

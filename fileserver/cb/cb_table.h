@@ -45,8 +45,9 @@ enum cb_kind {
 };
 
 struct cb_grant {
-	uint32_t seconds;          /* what the client is told: from now */
-	struct cb_holder *evicted; /* NULL: nobody had to make room; else referenced for the caller */
+	uint32_t seconds; /* what the client is told: from now */
+	struct cb_holder
+		*evicted; /* NULL: nobody had to make room; else referenced for the caller */
 	struct AFSFid evicted_fid;
 };
 
@@ -63,8 +64,8 @@ afs_err cb_promise(struct cb_table *t, const struct AFSFid *fid, struct cb_holde
 size_t cb_take(struct cb_table *t, const struct AFSFid *fid, const struct cb_holder *except,
 	mono_ns now, struct cb_holder **out, size_t cap);
 /* Take every promise inside a volume, each holder once.  As cb_take. */
-size_t cb_take_volume(struct cb_table *t, afs_volid volume, mono_ns now, struct cb_holder **out,
-	size_t cap);
+size_t cb_take_volume(
+	struct cb_table *t, afs_volid volume, mono_ns now, struct cb_holder **out, size_t cap);
 /* Forget all promises on `fid`: the object is gone and its directory's break tells of it. */
 void cb_drop(struct cb_table *t, const struct AFSFid *fid);
 /* The holder gives one promise back; unknown ones are nothing. */

@@ -40,7 +40,8 @@ static uint64_t hash_addr(const struct map *m, struct rx_addr a)
 
 static struct wire_conn *find_locked(struct cb_wire_rpc *w, struct rx_addr to)
 {
-	for (struct map_node *n = map_first(&w->conns, hash_addr(&w->conns, to)); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&w->conns, hash_addr(&w->conns, to)); n;
+		n = map_next(n)) {
 		struct wire_conn *c = container_of(n, struct wire_conn, node);
 		if (c->addr.ip == to.ip && c->addr.port == to.port)
 			return c;
@@ -197,8 +198,7 @@ static afs_err wire_probe(void *ctx, struct rx_addr to, const uint8_t *uuid)
 			&(struct cb_probe_uuid_in){.client = afs_uuid_from_bytes(uuid)},
 			&(struct cb_probe_uuid_out){}, &res);
 	else
-		err = cb_call_probe(
-			conn, &(struct cb_probe_in){}, &(struct cb_probe_out){}, &res);
+		err = cb_call_probe(conn, &(struct cb_probe_in){}, &(struct cb_probe_out){}, &res);
 	rpc_conn_unref(conn);
 	return judged(w, to, err, res.code);
 }

@@ -51,8 +51,9 @@ struct fs_standing fs_standing_of(const struct vs_node *node, const struct fs_id
 		.owner = node->st.owner == who->id,
 		.nobody = who->id == AFS_ANONYMOUS,
 	};
-	s.volume_owner = !s.nobody && (node->volume_owner == who->id ||
-					      (node->volume_owner < 0 && has_id(&who->cps, node->volume_owner)));
+	s.volume_owner = !s.nobody &&
+			 (node->volume_owner == who->id ||
+				 (node->volume_owner < 0 && has_id(&who->cps, node->volume_owner)));
 	if (s.admin)
 		s.rights |= admin_rights;
 	if (node->st.type != AFS_DIR)
@@ -236,7 +237,8 @@ struct vs_set fs_set_allowed(const struct fs_access *a, struct vs_set set)
 
 /* --- replies ----------------------------------------------------------------------------------- */
 
-void fs_reply_status(const struct fs_access *a, const struct vs_status *st, struct AFSFetchStatus *out)
+void fs_reply_status(
+	const struct fs_access *a, const struct vs_status *st, struct AFSFetchStatus *out)
 {
 	bool dir = st->type == AFS_DIR;
 	struct AFSFid fid = {a->fid.Volume, st->fid.vnode, st->fid.unique};

@@ -14,12 +14,12 @@ enum fs_act {
 	FS_ACT_STAT,
 	FS_ACT_FETCH_ACL,
 	FS_ACT_READ,
-	FS_ACT_STORE,        /* with the status that comes along */
-	FS_ACT_CHANGE,       /* StoreStatus */
+	FS_ACT_STORE,  /* with the status that comes along */
+	FS_ACT_CHANGE, /* StoreStatus */
 	FS_ACT_STORE_ACL,
-	FS_ACT_INSERT,       /* a name into this directory */
-	FS_ACT_MOUNT_POINT,  /* ... of a mount point */
-	FS_ACT_DELETE,       /* a name from this directory */
+	FS_ACT_INSERT,      /* a name into this directory */
+	FS_ACT_MOUNT_POINT, /* ... of a mount point */
+	FS_ACT_DELETE,      /* a name from this directory */
 	FS_ACT_LOCK_READ,
 	FS_ACT_LOCK_WRITE,
 	FS_ACT_SET_VOLUME,
@@ -73,7 +73,8 @@ struct vs_set fs_set_asked(const struct AFSStoreStatus *in);
 struct vs_set fs_set_allowed(const struct fs_access *a, struct vs_set set);
 
 /* Replies. */
-void fs_reply_status(const struct fs_access *a, const struct vs_status *st, struct AFSFetchStatus *out);
+void fs_reply_status(
+	const struct fs_access *a, const struct vs_status *st, struct AFSFetchStatus *out);
 /* What a verb that makes a name gave back; `a` stands before the directory; fid may be NULL. */
 void fs_reply_made(const struct fs_access *a, const struct vs_made *made, struct AFSFid *fid,
 	struct AFSFetchStatus *node, struct AFSFetchStatus *dir);
@@ -82,4 +83,5 @@ void fs_reply_sync(const struct fs_access *a, struct AFSVolSync *out);
 void fs_reply_promise(
 	struct fs_access *a, const struct AFSFid *fid, bool bulk, struct AFSCallBack *out);
 /* Tell every other client (`everybody`: the caller's too) about at most 4 objects of the volume. */
-void fs_access_break(const struct fs_access *a, const struct vs_fid *fids, size_t n, bool everybody);
+void fs_access_break(
+	const struct fs_access *a, const struct vs_fid *fids, size_t n, bool everybody);

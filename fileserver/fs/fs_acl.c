@@ -66,8 +66,8 @@ afs_err fs_fetch_acl(
 	return AFS_OK;
 }
 
-static afs_err store_acl(struct rpc_call *call, const struct AFSFid *fid, const struct xdr_bytes *bytes,
-	struct AFSFetchStatus *status, struct AFSVolSync *sync)
+static afs_err store_acl(struct rpc_call *call, const struct AFSFid *fid,
+	const struct xdr_bytes *bytes, struct AFSFetchStatus *status, struct AFSVolSync *sync)
 {
 	struct fileserver *fs = call->service;
 	CLEANUP(fs_access) struct fs_access a = {0};
@@ -102,8 +102,8 @@ afs_err fs_store_acl(
 }
 
 /* Clients of before 2018 may send negative rights as positive ones (CVE-2018-7168): it can be refused. */
-afs_err fs_old_store_acl(
-	struct rpc_call *call, const struct fs_old_store_acl_in *in, struct fs_old_store_acl_out *out)
+afs_err fs_old_store_acl(struct rpc_call *call, const struct fs_old_store_acl_in *in,
+	struct fs_old_store_acl_out *out)
 {
 	struct fileserver *fs = call->service;
 	if (fs->config.refuse_old_store_acl)

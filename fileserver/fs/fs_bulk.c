@@ -47,7 +47,8 @@ static afs_err bulk(struct rpc_call *call, const struct AFSFid *fids, uint32_t n
 afs_err fs_bulk_status(
 	struct rpc_call *call, const struct fs_bulk_status_in *in, struct fs_bulk_status_out *out)
 {
-	TRY(bulk(call, in->Fids.v, in->Fids.n, false, &out->Statuses.v, &out->CallBacks.v, &out->Sync));
+	TRY(bulk(call, in->Fids.v, in->Fids.n, false, &out->Statuses.v, &out->CallBacks.v,
+		&out->Sync));
 	out->Statuses.n = out->CallBacks.n = in->Fids.n;
 	return AFS_OK;
 }
@@ -55,7 +56,8 @@ afs_err fs_bulk_status(
 afs_err fs_inline_bulk_status(struct rpc_call *call, const struct fs_inline_bulk_status_in *in,
 	struct fs_inline_bulk_status_out *out)
 {
-	TRY(bulk(call, in->Fids.v, in->Fids.n, true, &out->Statuses.v, &out->CallBacks.v, &out->Sync));
+	TRY(bulk(call, in->Fids.v, in->Fids.n, true, &out->Statuses.v, &out->CallBacks.v,
+		&out->Sync));
 	out->Statuses.n = out->CallBacks.n = in->Fids.n;
 	return AFS_OK;
 }

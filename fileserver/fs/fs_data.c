@@ -76,13 +76,15 @@ static afs_err fetch(struct rpc_call *call, const struct AFSFid *fid, int64_t po
 afs_err fs_fetch_data(
 	struct rpc_call *call, const struct fs_fetch_data_in *in, struct fs_fetch_data_out *out)
 {
-	return fetch(call, &in->Fid, in->Pos, in->Len, false, &out->OutStatus, &out->CallBack, &out->Sync);
+	return fetch(call, &in->Fid, in->Pos, in->Len, false, &out->OutStatus, &out->CallBack,
+		&out->Sync);
 }
 
 afs_err fs_fetch_data64(
 	struct rpc_call *call, const struct fs_fetch_data64_in *in, struct fs_fetch_data64_out *out)
 {
-	return fetch(call, &in->Fid, in->Pos, in->Len, true, &out->OutStatus, &out->CallBack, &out->Sync);
+	return fetch(call, &in->Fid, in->Pos, in->Len, true, &out->OutStatus, &out->CallBack,
+		&out->Sync);
 }
 
 static bool too_slow(const struct rpc_call *call, uint64_t taken)
@@ -111,9 +113,9 @@ static afs_err take_data(struct fs_access *a, struct vs_writer *w, uint64_t left
 	return AFS_OK;
 }
 
-static afs_err store(struct rpc_call *call, const struct AFSFid *fid, const struct AFSStoreStatus *in,
-	uint64_t pos, uint64_t length, uint64_t file_length, struct AFSFetchStatus *st,
-	struct AFSVolSync *sync)
+static afs_err store(struct rpc_call *call, const struct AFSFid *fid,
+	const struct AFSStoreStatus *in, uint64_t pos, uint64_t length, uint64_t file_length,
+	struct AFSFetchStatus *st, struct AFSVolSync *sync)
 {
 	struct fileserver *fs = call->service;
 	CLEANUP(fs_access) struct fs_access a = {0};

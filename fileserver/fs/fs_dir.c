@@ -33,8 +33,8 @@ static afs_err new_name_check(const struct xdr_str *name)
 	return fs_name_check(name);
 }
 
-static afs_err begin_insert(struct rpc_call *call, const struct AFSFid *dir, const struct xdr_str *name,
-	enum fs_act act, struct fs_access *a)
+static afs_err begin_insert(struct rpc_call *call, const struct AFSFid *dir,
+	const struct xdr_str *name, enum fs_act act, struct fs_access *a)
 {
 	TRY(new_name_check(name));
 	return begin(call, dir, name, act, a);
@@ -69,7 +69,8 @@ afs_err fs_create_file(
 	return AFS_OK;
 }
 
-afs_err fs_make_dir(struct rpc_call *call, const struct fs_make_dir_in *in, struct fs_make_dir_out *out)
+afs_err fs_make_dir(
+	struct rpc_call *call, const struct fs_make_dir_in *in, struct fs_make_dir_out *out)
 {
 	CLEANUP(fs_access) struct fs_access a = {0};
 	struct vs_made made;
@@ -86,14 +87,16 @@ afs_err fs_make_dir(struct rpc_call *call, const struct fs_make_dir_in *in, stru
 }
 
 /* A mode without any x bit makes a mount point, which takes `a` besides. */
-afs_err fs_symlink(struct rpc_call *call, const struct fs_symlink_in *in, struct fs_symlink_out *out)
+afs_err fs_symlink(
+	struct rpc_call *call, const struct fs_symlink_in *in, struct fs_symlink_out *out)
 {
 	CLEANUP(fs_access) struct fs_access a = {0};
 	struct vs_made made;
 	struct vs_set set = fs_set_asked(&in->InStatus);
 	bool mount = (set.mask & VS_SET_MODE) && !(set.mode & 0111);
 
-	TRY(begin_insert(call, &in->DirFid, &in->Name, mount ? FS_ACT_MOUNT_POINT : FS_ACT_INSERT, &a));
+	TRY(begin_insert(
+		call, &in->DirFid, &in->Name, mount ? FS_ACT_MOUNT_POINT : FS_ACT_INSERT, &a));
 	set = fs_set_allowed(&a, set);
 	TRY(vs_make_symlink(a.vol, vs_fid(&in->DirFid), in->Name.p, in->LinkContents.p,
 		in->LinkContents.len, &a.who, &set, &made));
@@ -112,7 +115,8 @@ afs_err fs_link(struct rpc_call *call, const struct fs_link_in *in, struct fs_li
 	if (in->ExistingFid.Volume != in->DirFid.Volume)
 		return AFS_EXDEV;
 	TRY(begin_insert(call, &in->DirFid, &in->Name, FS_ACT_INSERT, &a));
-	TRY(vs_link(a.vol, vs_fid(&in->DirFid), in->Name.p, vs_fid(&in->ExistingFid), &a.who, &made));
+	TRY(vs_link(
+		a.vol, vs_fid(&in->DirFid), in->Name.p, vs_fid(&in->ExistingFid), &a.who, &made));
 	fs_access_break(&a, (struct vs_fid[]){made.dir.fid, made.node.fid}, 2, false);
 
 	fs_reply_made(&a, &made, NULL, &out->OutFidStatus, &out->OutDirStatus);

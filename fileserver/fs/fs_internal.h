@@ -23,7 +23,8 @@ struct fs_counters {
 #include "fileserver/fs/stats.def"
 #undef FS_STAT
 };
-#define fs_count(fs, name, n) atomic_fetch_add_explicit(&(fs)->count.name, (n), memory_order_relaxed)
+#define fs_count(fs, name, n)                                                                      \
+	atomic_fetch_add_explicit(&(fs)->count.name, (n), memory_order_relaxed)
 
 struct fileserver {
 	struct fileserver_config config;
@@ -56,13 +57,15 @@ struct fs_locks *fs_locks_new(void);
 void fs_locks_free(struct fs_locks *l);
 /* AFS_EAGAIN: held otherwise, or no room for more. */
 afs_err fs_locks_set(struct fs_locks *l, const struct AFSFid *fid, bool write, mono_ns now);
-afs_err fs_locks_extend(struct fs_locks *l, const struct AFSFid *fid, mono_ns now); /* AFS_EINVAL: none */
-bool fs_locks_release(struct fs_locks *l, const struct AFSFid *fid, mono_ns now);   /* true: free now */
+afs_err fs_locks_extend(
+	struct fs_locks *l, const struct AFSFid *fid, mono_ns now); /* AFS_EINVAL: none */
+bool fs_locks_release(
+	struct fs_locks *l, const struct AFSFid *fid, mono_ns now); /* true: free now */
 void fs_locks_drop(struct fs_locks *l, const struct AFSFid *fid);
 /* AFSFetchStatus.lockCount */
 uint32_t fs_locks_count(struct fs_locks *l, const struct AFSFid *fid, mono_ns now);
 
 /* fs_bulk.c, fs_status.c: the status of a.fid with a promise, or why not. */
 struct fs_access;
-afs_err fs_status_of(struct fs_access *a, bool bulk, struct AFSFetchStatus *st, struct AFSCallBack *cb);
-
+afs_err fs_status_of(
+	struct fs_access *a, bool bulk, struct AFSFetchStatus *st, struct AFSCallBack *cb);

@@ -188,7 +188,8 @@ static afs_err extend_lock(struct rpc_call *call, const struct AFSFid *fid, stru
 }
 
 /* Never fails for lack of a lock.  A lock that became free is a break, so that waiters try again. */
-static afs_err release_lock(struct rpc_call *call, const struct AFSFid *fid, struct AFSVolSync *sync)
+static afs_err release_lock(
+	struct rpc_call *call, const struct AFSFid *fid, struct AFSVolSync *sync)
 {
 	struct fileserver *fs = call->service;
 	CLEANUP(fs_access) struct fs_access a = {0};
@@ -201,7 +202,8 @@ static afs_err release_lock(struct rpc_call *call, const struct AFSFid *fid, str
 	return AFS_OK;
 }
 
-afs_err fs_set_lock(struct rpc_call *call, const struct fs_set_lock_in *in, struct fs_set_lock_out *out)
+afs_err fs_set_lock(
+	struct rpc_call *call, const struct fs_set_lock_in *in, struct fs_set_lock_out *out)
 {
 	return set_lock(call, &in->Fid, in->Type, &out->Sync);
 }
@@ -226,15 +228,15 @@ afs_err fs_old_set_lock(
 	return set_lock(call, &in->Fid, in->Type, &(struct AFSVolSync){0});
 }
 
-afs_err fs_old_extend_lock(
-	struct rpc_call *call, const struct fs_old_extend_lock_in *in, struct fs_old_extend_lock_out *out)
+afs_err fs_old_extend_lock(struct rpc_call *call, const struct fs_old_extend_lock_in *in,
+	struct fs_old_extend_lock_out *out)
 {
 	(void)out;
 	return extend_lock(call, &in->Fid, &(struct AFSVolSync){0});
 }
 
-afs_err fs_old_release_lock(
-	struct rpc_call *call, const struct fs_old_release_lock_in *in, struct fs_old_release_lock_out *out)
+afs_err fs_old_release_lock(struct rpc_call *call, const struct fs_old_release_lock_in *in,
+	struct fs_old_release_lock_out *out)
 {
 	(void)out;
 	return release_lock(call, &in->Fid, &(struct AFSVolSync){0});

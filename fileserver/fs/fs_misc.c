@@ -113,7 +113,8 @@ afs_err fs_set_volume_status(struct rpc_call *call, const struct fs_set_volume_s
 
 /* --- about the server -------------------------------------------------------------------------- */
 
-afs_err fs_get_time(struct rpc_call *call, const struct fs_get_time_in *in, struct fs_get_time_out *out)
+afs_err fs_get_time(
+	struct rpc_call *call, const struct fs_get_time_in *in, struct fs_get_time_out *out)
 {
 	(void)in;
 	CLEANUP(fs_access) struct fs_access a = {0};
@@ -165,14 +166,15 @@ afs_err fs_get_statistics(struct rpc_call *call, const struct fs_get_statistics_
 		.ActiveWorkStations = low32(s.hosts_now - s.hosts_down),
 	};
 	size_t i = 0;
-	for (struct vs_partition *p = vs_partition_next(fs->store, NULL); p && i < ARRAY_SIZE(v->Disk);
-		p = vs_partition_next(fs->store, p)) {
+	for (struct vs_partition *p = vs_partition_next(fs->store, NULL);
+		p && i < ARRAY_SIZE(v->Disk); p = vs_partition_next(fs->store, p)) {
 		struct vs_space space;
 		if (vs_partition_space(p, &space) != AFS_OK)
 			continue; /* logged where it happened; the other partitions are still told */
 		v->Disk[i].BlocksAvailable = clamp(fs, space.free_kib);
 		v->Disk[i].TotalBlocks = clamp(fs, space.total_kib);
-		snprintf((char *)v->Disk[i].Name, sizeof(v->Disk[i].Name), "%s", vs_partition_name(p));
+		snprintf((char *)v->Disk[i].Name, sizeof(v->Disk[i].Name), "%s",
+			vs_partition_name(p));
 		i++;
 	}
 	return AFS_OK;
@@ -225,8 +227,8 @@ afs_err fs_give_up_call_backs(struct rpc_call *call, const struct fs_give_up_cal
 	return AFS_OK;
 }
 
-afs_err fs_give_up_all_call_backs(struct rpc_call *call, const struct fs_give_up_all_call_backs_in *in,
-	struct fs_give_up_all_call_backs_out *out)
+afs_err fs_give_up_all_call_backs(struct rpc_call *call,
+	const struct fs_give_up_all_call_backs_in *in, struct fs_give_up_all_call_backs_out *out)
 {
 	(void)in, (void)out;
 	CLEANUP(fs_access) struct fs_access a = {0};
@@ -247,8 +249,8 @@ afs_err fs_flush_cps(
 
 /* --- refused everywhere ------------------------------------------------------------------------ */
 
-afs_err fs_callback_rx_conn_addr(struct rpc_call *call, const struct fs_callback_rx_conn_addr_in *in,
-	struct fs_callback_rx_conn_addr_out *out)
+afs_err fs_callback_rx_conn_addr(struct rpc_call *call,
+	const struct fs_callback_rx_conn_addr_in *in, struct fs_callback_rx_conn_addr_out *out)
 {
 	(void)in, (void)out;
 	CLEANUP(fs_access) struct fs_access a = {0};

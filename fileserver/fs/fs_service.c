@@ -8,8 +8,8 @@
 #define RPC_ROWS "cell/proto/fs.rpc"
 #include "rx/xdr/iface_pass.h"
 
-afs_err fs_new_with_wire(const struct fileserver_config *config, const struct cb_wire *wire,
-	struct fileserver **out)
+afs_err fs_new_with_wire(
+	const struct fileserver_config *config, const struct cb_wire *wire, struct fileserver **out)
 {
 	if (afs_uuid_is_nil(&config->uuid) || !config->store) {
 		wire->free(wire->ctx);
@@ -53,7 +53,10 @@ afs_err fileserver_new(const struct fileserver_config *config, struct fileserver
 	return fs_new_with_wire(config, &wire, out);
 }
 
-void fs_serve(struct fileserver *fs) { atomic_store_explicit(&fs->serving, true, memory_order_release); }
+void fs_serve(struct fileserver *fs)
+{
+	atomic_store_explicit(&fs->serving, true, memory_order_release);
+}
 
 static void *keep(void *arg)
 {
@@ -124,7 +127,8 @@ static void done(void *ctx, const struct rpc_call *call, const void *in, afs_err
 	if (err != AFS_OK || code)
 		fs_count(fs, refused_calls, 1);
 	if (fs->config.ports.audit.done)
-		fs->config.ports.audit.done(fs->config.ports.audit.ctx, call, in, err, code, took_ns);
+		fs->config.ports.audit.done(
+			fs->config.ports.audit.ctx, call, in, err, code, took_ns);
 }
 
 size_t fileserver_services(struct fileserver *fs, struct rpc_service *out, size_t n)

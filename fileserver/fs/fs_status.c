@@ -2,7 +2,8 @@
  * FetchStatus and StoreStatus. */
 #include "fileserver/fs/fs_handlers.h"
 
-afs_err fs_status_of(struct fs_access *a, bool bulk, struct AFSFetchStatus *st, struct AFSCallBack *cb)
+afs_err fs_status_of(
+	struct fs_access *a, bool bulk, struct AFSFetchStatus *st, struct AFSCallBack *cb)
 {
 	TRY(fs_access_may(a, FS_ACT_STAT, NULL));
 	fs_reply_promise(a, &a->fid, bulk, cb);

@@ -45,8 +45,8 @@ static struct fake_client *visit(struct fake_world *w, struct rx_addr to, const 
 	const struct AFSFid *fids, size_t n)
 {
 	pthread_mutex_lock(&w->lock);
-	buf_printf(&w->diary, "%s %u.%u.%u.%u:%u", what, to.ip >> 24, to.ip >> 16 & 255, to.ip >> 8 & 255,
-		to.ip & 255, to.port);
+	buf_printf(&w->diary, "%s %u.%u.%u.%u:%u", what, to.ip >> 24, to.ip >> 16 & 255,
+		to.ip >> 8 & 255, to.ip & 255, to.port);
 	for (size_t i = 0; i < n; i++)
 		buf_printf(&w->diary, " %u.%u.%u", fids[i].Volume, fids[i].Vnode, fids[i].Unique);
 	buf_putc(&w->diary, '\n');
@@ -123,7 +123,10 @@ static afs_err fake_break_end(void *ctx, void *call)
 	return c ? AFS_OK : AFS_EDEAD;
 }
 
-static void fake_via(void *ctx, struct rx_addr from, struct rpc_port *port) { (void)ctx, (void)from, (void)port; }
+static void fake_via(void *ctx, struct rx_addr from, struct rpc_port *port)
+{
+	(void)ctx, (void)from, (void)port;
+}
 static void fake_forget(void *ctx, struct rx_addr to) { (void)ctx, (void)to; }
 static void fake_free(void *ctx) { (void)ctx; }
 

@@ -17,10 +17,10 @@ struct fake_client {
 	struct rx_addr addr;
 	uint8_t uuid[AFS_UUID_BYTES];
 	uint32_t caps;
-	bool no_uuid;  /* knows neither TellMeAboutYourself nor WhoAreYou */
+	bool no_uuid;       /* knows neither TellMeAboutYourself nor WhoAreYou */
 	atomic_bool silent; /* answers nothing */
-	atomic_bool deaf;     /* says who it is, and answers nothing else */
-	unsigned ms;   /* how long each of its answers takes */
+	atomic_bool deaf;   /* says who it is, and answers nothing else */
+	unsigned ms;        /* how long each of its answers takes */
 	/* runs before a CallBack is answered; may be NULL */
 	void (*on_break)(struct fake_client *c, const struct AFSFid *fids, size_t n);
 	void *ctx;

@@ -120,7 +120,8 @@ afs_err rpc_write_u64(struct rpc_call *call, uint64_t v)
 }
 
 /* Nobody is called from here. */
-afs_err rpc_conn_new(struct rpc_port *port, const struct rpc_conn_config *config, struct rpc_conn **out)
+afs_err rpc_conn_new(
+	struct rpc_port *port, const struct rpc_conn_config *config, struct rpc_conn **out)
 {
 	(void)port, (void)config, (void)out;
 	return AFS_EDEAD;
@@ -133,7 +134,8 @@ afs_err rpc_invoke(struct rpc_conn *c, const struct rpc_proc *proc, const void *
 	(void)c, (void)proc, (void)in, (void)out, (void)res;
 	return AFS_EDEAD;
 }
-afs_err rpc_begin(struct rpc_conn *c, const struct rpc_proc *proc, const void *in, struct rpc_call **out)
+afs_err rpc_begin(
+	struct rpc_conn *c, const struct rpc_proc *proc, const void *in, struct rpc_call **out)
 {
 	(void)c, (void)proc, (void)in, (void)out;
 	return AFS_EDEAD;

@@ -18,13 +18,13 @@ struct fake_call {
 	struct rpc_call pub; /* first */
 	struct fake_conn *conn;
 	struct arena arena;
-	int32_t refused;     /* rpc_refuse's code */
-	const uint8_t *in;   /* what the peer sends behind its arguments */
+	int32_t refused;   /* rpc_refuse's code */
+	const uint8_t *in; /* what the peer sends behind its arguments */
 	size_t in_len, in_at;
-	uint64_t in_zeros;   /* and so many zero bytes behind that */
-	afs_err in_end;      /* what a read past it gives; AFS_OK: the end of the stream */
-	struct buf out;      /* what was written */
-	afs_err out_err;     /* what a write gives */
+	uint64_t in_zeros; /* and so many zero bytes behind that */
+	afs_err in_end;    /* what a read past it gives; AFS_OK: the end of the stream */
+	struct buf out;    /* what was written */
+	afs_err out_err;   /* what a write gives */
 	uint8_t room[FAKE_RUN];
 };
 void fake_call_init(struct fake_call *c, struct fake_conn *conn, struct rx_addr peer,

@@ -40,8 +40,8 @@ static void rig_free(struct rig *r)
 }
 
 /* One call over `conn` from client `c`, which is promised `fid` (NULL: nothing). */
-static afs_err visit_from(struct rig *r, struct fake_conn *conn, struct rx_addr from, const char *user,
-	const struct AFSFid *fid, struct AFSCallBack *got)
+static afs_err visit_from(struct rig *r, struct fake_conn *conn, struct rx_addr from,
+	const char *user, const struct AFSFid *fid, struct AFSCallBack *got)
 {
 	struct rx_caller caller = fake_caller(user);
 	CLEANUP(fake_call) struct fake_call call;
@@ -54,7 +54,8 @@ static afs_err visit_from(struct rig *r, struct fake_conn *conn, struct rx_addr 
 	return AFS_OK;
 }
 
-static afs_err promise_to(struct rig *r, struct fake_conn *conn, struct fake_client *c, const struct AFSFid *fid)
+static afs_err promise_to(
+	struct rig *r, struct fake_conn *conn, struct fake_client *c, const struct AFSFid *fid)
 {
 	return visit_from(r, conn, c->addr, NULL, fid, NULL);
 }
@@ -543,7 +544,8 @@ static void calls_of_a_host_that_is_being_met_wait_for_one_meeting(void **state)
 	a->ms = 100;
 	struct visitor v[5];
 	for (size_t i = 0; i < 5; i++) {
-		v[i] = (struct visitor){.r = r, .conn = {.key = 1ull << 32 | i << 2}, .from = a->addr, .fid = doc};
+		v[i] = (struct visitor){
+			.r = r, .conn = {.key = 1ull << 32 | i << 2}, .from = a->addr, .fid = doc};
 		assert_int_equal(pthread_create(&v[i].thread, NULL, visit_once, &v[i]), 0);
 	}
 	for (size_t i = 0; i < 5; i++) {
@@ -572,7 +574,8 @@ static void hosts_that_are_slow_to_answer_do_not_take_every_worker(void **state)
 		fake_client_add(&r->world, IP(i + 1), 7001, (uint8_t)(i + 1))->ms = 300;
 	for (size_t i = 0; i < 10; i++) {
 		struct fake_client *c = &r->world.clients[i];
-		v[i] = (struct visitor){.r = r, .conn = {.key = (i + 1ull) << 32}, .from = c->addr, .fid = doc};
+		v[i] = (struct visitor){
+			.r = r, .conn = {.key = (i + 1ull) << 32}, .from = c->addr, .fid = doc};
 		assert_int_equal(pthread_create(&v[i].thread, NULL, visit_once, &v[i]), 0);
 	}
 	unsigned ok = 0, busy = 0;
@@ -623,10 +626,13 @@ static void everything_at_once_leaves_nothing_behind(void **state)
 	pthread_t keeper;
 	atomic_store(&go_on, true);
 	for (size_t i = 0; i < 8; i++)
-		fake_client_add(&r->world, IP(i / 2 + 1), (uint16_t)(7001 + i % 2), (uint8_t)(i % 5 + 1));
+		fake_client_add(
+			&r->world, IP(i / 2 + 1), (uint16_t)(7001 + i % 2), (uint8_t)(i % 5 + 1));
 	assert_int_equal(pthread_create(&keeper, NULL, keep_house, r->cb), 0);
 	for (size_t i = 0; i < 8; i++) {
-		v[i] = (struct visitor){.r = r, .conn = {.key = (i % 3 + 1ull) << 32 | i << 2}, .from = r->world.clients[i].addr};
+		v[i] = (struct visitor){.r = r,
+			.conn = {.key = (i % 3 + 1ull) << 32 | i << 2},
+			.from = r->world.clients[i].addr};
 		assert_int_equal(pthread_create(&v[i].thread, NULL, visit_often, &v[i]), 0);
 	}
 	usleep(400 * 1000);
@@ -673,18 +679,19 @@ TEST_MAIN(T(a_new_host_is_asked_who_it_is_and_made_to_drop_old_promises),
 	T(a_host_without_uuid_is_reset_the_old_way),
 	T(another_connection_of_the_same_process_costs_no_question),
 	T(a_connection_of_another_epoch_is_asked_again),
-	T(a_restarted_client_with_a_fresh_uuid_is_a_new_host), T(a_host_that_moved_keeps_its_promises),
+	T(a_restarted_client_with_a_fresh_uuid_is_a_new_host),
+	T(a_host_that_moved_keeps_its_promises),
 	T(a_new_port_of_the_same_address_replaces_the_old_one),
 	T(when_the_primary_address_fails_another_known_one_is_tried),
 	T(who_cannot_be_called_is_refused_and_not_asked_again_at_once),
 	T(a_silent_host_is_waited_for_once_and_hears_later),
 	T(who_cannot_take_what_it_missed_is_refused_and_reset), T(who_takes_no_reset_is_refused),
-	T(more_missed_breaks_than_are_kept_become_a_reset), T(missed_breaks_come_in_batches_of_fifty),
-	T(the_writer_is_not_told_and_all_others_are),
+	T(more_missed_breaks_than_are_kept_become_a_reset),
+	T(missed_breaks_come_in_batches_of_fifty), T(the_writer_is_not_told_and_all_others_are),
 	T(a_volume_break_is_told_by_the_housekeeper_once_per_host),
 	T(more_volume_breaks_than_are_queued_reset_everybody), T(who_must_make_room_is_told),
-	T(a_full_table_of_hosts_forgets_one_without_promises), T(silent_hosts_are_probed_then_forgotten),
-	T(what_was_given_up_is_not_broken),
+	T(a_full_table_of_hosts_forgets_one_without_promises),
+	T(silent_hosts_are_probed_then_forgotten), T(what_was_given_up_is_not_broken),
 	T(an_identity_is_asked_once_and_again_when_it_may_have_changed),
 	T(a_cell_that_cannot_tell_who_is_asked_again),
 	T(calls_of_a_host_that_is_being_met_wait_for_one_meeting),

@@ -5,12 +5,11 @@
 #include "cell/proto/cb.h"
 #include "cell/proto/fs.h"
 
-
 static void a_uuid_is_sign_extended_and_compared_by_its_16_bytes(void **state)
 {
 	(void)state;
-	static const uint8_t bytes[16] = {0x00, 0x5c, 0x55, 0x12, 0x12, 0x34, 0xbf, 0x12, 0x9b, 0x41, 0x01,
-		0x00, 0x00, 0x7f, 0xaa, 0x77};
+	static const uint8_t bytes[16] = {0x00, 0x5c, 0x55, 0x12, 0x12, 0x34, 0xbf, 0x12, 0x9b,
+		0x41, 0x01, 0x00, 0x00, 0x7f, 0xaa, 0x77};
 	struct afsUUID u = afs_uuid_from_bytes(bytes);
 	uint8_t out[64];
 	struct xdr_out x = {out, out + sizeof(out), AFS_OK};
@@ -65,7 +64,8 @@ static void structs_have_the_sizes_of_the_wire(void **state)
 	assert_int_equal(SIZE_OF(fs_fetch_data64_out), 120);
 }
 
-static void get_call_back(const char *hex, struct arena *a, struct cb_call_back_in *in, afs_err want)
+static void get_call_back(
+	const char *hex, struct arena *a, struct cb_call_back_in *in, afs_err want)
 {
 	uint8_t bytes[256];
 	size_t n = test_unhex(hex, bytes, sizeof(bytes));
@@ -85,7 +85,8 @@ static void breaks_come_with_or_without_callbacks(void **state)
 	assert_int_equal(in.Fids.v[0].Unique, 0x57);
 	assert_int_equal(in.CallBacks.n, 0);
 	arena_fini(&a);
-	get_call_back("00000001 20000006 00000000 00000000 00000001 00000001 00000000 00000003", &a, &in, AFS_OK);
+	get_call_back("00000001 20000006 00000000 00000000 00000001 00000001 00000000 00000003", &a,
+		&in, AFS_OK);
 	assert_int_equal(in.CallBacks.v[0].CallBackType, CB_DROPPED);
 	arena_fini(&a);
 	get_call_back("00000033", &a, &in, AFS_EDECODE); /* 51 */
@@ -98,9 +99,9 @@ static void breaks_come_with_or_without_callbacks(void **state)
 static void every_call_of_the_tables_has_its_row(void **state)
 {
 	(void)state;
-	static const uint32_t fs[] = {130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144,
-		145, 146, 147, 149, 150, 153, 155, 156, 157, 158, 162, 164, 65536, 65537, 65538, 65539, 65540,
-		65541, 65542};
+	static const uint32_t fs[] = {130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141,
+		142, 143, 144, 145, 146, 147, 149, 150, 153, 155, 156, 157, 158, 162, 164, 65536,
+		65537, 65538, 65539, 65540, 65541, 65542};
 	static const uint32_t cb[] = {204, 205, 206, 212, 213, 214, 65538};
 	for (size_t i = 0; i < ARRAY_SIZE(fs); i++)
 		assert_non_null(rpc_iface_find(&fs_iface, fs[i]));
@@ -110,6 +111,6 @@ static void every_call_of_the_tables_has_its_row(void **state)
 	assert_null(rpc_iface_find(&cb_iface, 211));
 }
 
-TEST_MAIN(T(a_uuid_is_sign_extended_and_compared_by_its_16_bytes), T(a_fresh_uuid_is_version_4_and_not_nil),
-	T(structs_have_the_sizes_of_the_wire), T(breaks_come_with_or_without_callbacks),
-	T(every_call_of_the_tables_has_its_row))
+TEST_MAIN(T(a_uuid_is_sign_extended_and_compared_by_its_16_bytes),
+	T(a_fresh_uuid_is_version_4_and_not_nil), T(structs_have_the_sizes_of_the_wire),
+	T(breaks_come_with_or_without_callbacks), T(every_call_of_the_tables_has_its_row))

@@ -7,7 +7,8 @@ static void nothing(struct cb_holder *h) { (void)h; }
 
 static const struct AFSFid doc = {5, 2, 7}, other = {5, 4, 9}, elsewhere = {6, 2, 7};
 
-static afs_err promise(struct cb_table *t, const struct AFSFid *fid, struct cb_holder *h, mono_ns now)
+static afs_err promise(
+	struct cb_table *t, const struct AFSFid *fid, struct cb_holder *h, mono_ns now)
 {
 	struct cb_grant g;
 	afs_err err = cb_promise(t, fid, h, now, CB_KIND_FILE, &g);
@@ -16,7 +17,8 @@ static afs_err promise(struct cb_table *t, const struct AFSFid *fid, struct cb_h
 	return err;
 }
 
-static size_t take(struct cb_table *t, const struct AFSFid *fid, struct cb_holder *except, mono_ns now)
+static size_t take(
+	struct cb_table *t, const struct AFSFid *fid, struct cb_holder *except, mono_ns now)
 {
 	struct cb_holder *out[8];
 	size_t n = cb_take(t, fid, except, now, out, 8);

@@ -17,8 +17,10 @@ void rig_volume(struct rig *r, afs_volid id, const char *name, enum afs_voltype 
 	h->in_service = h->blessed = true;
 	h->destroy_me = false;
 	h->quota_kib = 0;
-	assert_ok(vs_volume_set_header(v, h, VS_H_IN_SERVICE | VS_H_BLESSED | VS_H_DESTROY_ME | VS_H_QUOTA));
-	struct vs_acl acl = {3, 0, {{AFS_ADMINISTRATORS, ACL_ALL}, {100, ACL_ALL}, {101, ACL_READ | ACL_LOOKUP}}};
+	assert_ok(vs_volume_set_header(
+		v, h, VS_H_IN_SERVICE | VS_H_BLESSED | VS_H_DESTROY_ME | VS_H_QUOTA));
+	struct vs_acl acl = {3, 0,
+		{{AFS_ADMINISTRATORS, ACL_ALL}, {100, ACL_ALL}, {101, ACL_READ | ACL_LOOKUP}}};
 	struct vs_who who = {clk_wall(), 1};
 	struct vs_status st;
 	assert_ok(vs_set_acl(v, (struct vs_fid){1, 1}, &acl, &who, &st));
@@ -96,7 +98,7 @@ afs_err rig_call(struct rig *r, int client, const char *user, unsigned op, const
 	r->send_end = AFS_OK;
 	memset(&r->out, 0, sizeof(r->out));
 	afs_err err = r->service.handlers[op](&r->call.pub, in, &r->out);
-	r->code = err == AFS_OK        ? 0
+	r->code = err == AFS_OK         ? 0
 		  : err == AFS_EABORTED ? r->call.refused
 					: r->service.abort_of(r->service.ctx, &r->call.pub, err);
 	r->service.done(r->service.ctx, &r->call.pub, in, err, r->code, 0);
@@ -116,7 +118,8 @@ struct AFSFid rig_file(struct rig *r, struct AFSFid dir, const char *name, const
 	assert_ok(CALL(r, A, "alice", create_file, {.DirFid = dir, .Name = str_of(name)}));
 	struct AFSFid fid = r->out.create_file.OutFid;
 	if (*content)
-		assert_ok(rig_store(r, A, "alice", fid, 0, content, strlen(content), strlen(content)));
+		assert_ok(rig_store(
+			r, A, "alice", fid, 0, content, strlen(content), strlen(content)));
 	return fid;
 }
 
@@ -145,7 +148,8 @@ afs_err rig_store(struct rig *r, int c, const char *user, struct AFSFid fid, uin
 {
 	r->send = p;
 	r->send_len = n;
-	struct fs_store_data64_in in = {.Fid = fid, .Pos = pos, .Length = n, .FileLength = file_length};
+	struct fs_store_data64_in in = {
+		.Fid = fid, .Pos = pos, .Length = n, .FileLength = file_length};
 	return rig_call(r, c, user, fs_op_store_data64, &in);
 }
 

@@ -15,7 +15,10 @@
 
 enum { VOL = 5, A = 0, B = 1, C = 2, RIG_CLIENTS = 3 };
 static const struct AFSFid root = {VOL, 1, 1};
-#define NAME(s) {(s), sizeof(s) - 1}
+#define NAME(s)                                                                                    \
+	{                                                                                          \
+		(s), sizeof(s) - 1                                                                 \
+	}
 
 struct rig {
 	char *dir;
@@ -28,8 +31,8 @@ struct rig {
 	struct fake_conn conns[RIG_CLIENTS][4];
 	struct fake_call call; /* the last one: its arena holds the results */
 	bool called;
-	int32_t code;          /* the last call's abort code */
-	int64_t ahead_ns;      /* how far the clock of calls is ahead */
+	int32_t code;     /* the last call's abort code */
+	int64_t ahead_ns; /* how far the clock of calls is ahead */
 	/* what the next call sends, and what the last one got */
 	const void *send;
 	size_t send_len;

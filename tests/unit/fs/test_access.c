@@ -30,7 +30,8 @@ static struct fs_identity admin(void)
 
 static struct vs_node node_of(enum afs_filetype type, uint32_t mode, int32_t owner, uint32_t rights)
 {
-	struct vs_node n = {.st = {.type = type, .mode = mode, .owner = owner, .group = 7}, .volume_owner = 0};
+	struct vs_node n = {
+		.st = {.type = type, .mode = mode, .owner = owner, .group = 7}, .volume_owner = 0};
 	n.acl.e[n.acl.positive++] = (struct vs_ace){AFS_ADMINISTRATORS, ACL_ALL};
 	if (rights)
 		n.acl.e[n.acl.positive++] = (struct vs_ace){ALICE, rights};
@@ -103,7 +104,10 @@ static void an_ordinary_user_may_what_the_verified_matrix_says(void **state)
 			struct vs_node n = node_of(
 				rows[i].type, rows[i].mode, rows[i].own ? ALICE : BOB, columns[c]);
 			afs_err err = ask(&who, &n, rows[i].act, rows[i].set);
-			got[c] = err == AFS_OK ? '.' : err == AFS_EACCESS ? '-' : err == AFS_EPERM ? 'P' : '?';
+			got[c] = err == AFS_OK        ? '.'
+				 : err == AFS_EACCESS ? '-'
+				 : err == AFS_EPERM   ? 'P'
+						      : '?';
 		}
 		if (strcmp(got, rows[i].want) != 0)
 			fail_msg("%s: got %s, not %s", rows[i].what, got, rows[i].want);
@@ -224,7 +228,8 @@ static void negative_entries_take_away_after_all_positive_ones_gave(void **state
 	assert_int_equal(fs_standing_of(&n, &a, &no_groups, ACL_LOOKUP).anonymous, 0);
 	/* K14: everything given, w taken */
 	n.acl = (struct vs_acl){1, 1, {{ALICE, ACL_ALL}, {ALICE, ACL_WRITE}}};
-	assert_int_equal(fs_standing_of(&n, &a, &no_groups, ACL_LOOKUP).rights, ACL_ALL & ~ACL_WRITE);
+	assert_int_equal(
+		fs_standing_of(&n, &a, &no_groups, ACL_LOOKUP).rights, ACL_ALL & ~ACL_WRITE);
 }
 
 static void groups_of_the_host_add_what_the_users_negative_entries_do_not_touch(void **state)
@@ -247,7 +252,8 @@ static void a_files_administer_bit_says_owner(void **state)
 	struct vs_node own = node_of(AFS_FILE, 0644, ALICE, ACL_LOOKUP | ACL_INSERT);
 	assert_int_equal(fs_standing_of(&own, &a, &no_groups, ACL_LOOKUP).rights, 76);
 	struct vs_node others = node_of(AFS_FILE, 0644, BOB, ACL_ALL);
-	assert_int_equal(fs_standing_of(&others, &a, &no_groups, ACL_LOOKUP).rights, ACL_ALL & ~ACL_ADMIN);
+	assert_int_equal(
+		fs_standing_of(&others, &a, &no_groups, ACL_LOOKUP).rights, ACL_ALL & ~ACL_ADMIN);
 }
 
 static void only_the_owners_mode_bits_count_and_only_for_others(void **state)
@@ -257,8 +263,8 @@ static void only_the_owners_mode_bits_count_and_only_for_others(void **state)
 	static const struct {
 		uint32_t mode;
 		bool read, store;
-	} want[] = {{0100, true, false}, {0400, true, false}, {0, false, false}, {0200, false, true},
-		{0044, false, false}, {0022, false, false}};
+	} want[] = {{0100, true, false}, {0400, true, false}, {0, false, false},
+		{0200, false, true}, {0044, false, false}, {0022, false, false}};
 	for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
 		struct vs_node n = node_of(AFS_FILE, want[i].mode, BOB, ACL_ALL & ~ACL_ADMIN);
 		assert_err(ask(&a, &n, FS_ACT_READ, NULL), want[i].read ? AFS_OK : AFS_EACCESS);
@@ -306,9 +312,11 @@ TEST_MAIN(T(an_ordinary_user_may_what_the_verified_matrix_says),
 	T(owning_a_directory_gives_no_right),
 	T(an_administrator_without_an_entry_looks_and_manages_but_has_no_content),
 	T(a_volume_owner_reads_directories_and_stores_acls),
-	T(a_volume_is_owned_by_every_member_of_an_owning_group), T(nobody_owns_a_volume_anonymously),
+	T(a_volume_is_owned_by_every_member_of_an_owning_group),
+	T(nobody_owns_a_volume_anonymously),
 	T(negative_entries_take_away_after_all_positive_ones_gave),
 	T(groups_of_the_host_add_what_the_users_negative_entries_do_not_touch),
-	T(a_files_administer_bit_says_owner), T(only_the_owners_mode_bits_count_and_only_for_others),
+	T(a_files_administer_bit_says_owner),
+	T(only_the_owners_mode_bits_count_and_only_for_others),
 	T(an_anonymous_dropbox_is_written_but_not_read), T(setting_the_owner_that_is_is_no_change),
 	T(a_set_id_bit_is_refused_to_writers_and_dropped_for_owners))

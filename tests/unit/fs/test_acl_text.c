@@ -52,16 +52,45 @@ static void malformed_texts_are_refused(void **state)
 		size_t n;
 	} bad[] = {
 #define B(s) {s, sizeof(s)}
-#define CUT(s) {s, sizeof(s) - 1}
-		{"", 0}, B(""), CUT("0\n0\n"), CUT("1\n0\nu 127"), B("1\n0\nu 127"), B("2\n0\na 1\n"),
-		B("1\n0\na 1\nb 1\n"), B("-1\n0\n"), B("1\n-1\na 1\n"), B("21\n0\n"), B("0\n21\n"),
-		B("11\n10\n"), B("2147483648\n0\n"), B("4294967297\n0\n"), B("18446744073709551616\n0\n"),
-		B("1\n0\na\n"), B("1\n0\na \n"), B("1\n0\n 1\n"), B("1\n0\na -1\n"), B("1\n0\na 0x1\n"),
-		B("1\n0\na 4294967296\n"), B("1\n0\na 4294967295\n"), B("1\n0\na 128\n"), B("1\n0\na 1 \n"),
-		B("1\n0\na 1\r\n"), B("1 0\na 1\n"), B("\n\n"), B("1\n\na 1\n"), B("0\n0\nx"),
-		B("0\n0\n\0"), B("1\n0\na\0b 1\n"), B("1\n0\na\x7f"
-						      "b 1\n"),
-		B("1\n0\na\x1b[31m 1\n"), B("01\n0\na 1\n\0\0"),
+#define CUT(s)                                                                                     \
+	{                                                                                          \
+		s, sizeof(s) - 1                                                                   \
+	}
+		{"", 0},
+		B(""),
+		CUT("0\n0\n"),
+		CUT("1\n0\nu 127"),
+		B("1\n0\nu 127"),
+		B("2\n0\na 1\n"),
+		B("1\n0\na 1\nb 1\n"),
+		B("-1\n0\n"),
+		B("1\n-1\na 1\n"),
+		B("21\n0\n"),
+		B("0\n21\n"),
+		B("11\n10\n"),
+		B("2147483648\n0\n"),
+		B("4294967297\n0\n"),
+		B("18446744073709551616\n0\n"),
+		B("1\n0\na\n"),
+		B("1\n0\na \n"),
+		B("1\n0\n 1\n"),
+		B("1\n0\na -1\n"),
+		B("1\n0\na 0x1\n"),
+		B("1\n0\na 4294967296\n"),
+		B("1\n0\na 4294967295\n"),
+		B("1\n0\na 128\n"),
+		B("1\n0\na 1 \n"),
+		B("1\n0\na 1\r\n"),
+		B("1 0\na 1\n"),
+		B("\n\n"),
+		B("1\n\na 1\n"),
+		B("0\n0\nx"),
+		B("0\n0\n\0"),
+		B("1\n0\na\0b 1\n"),
+		B("1\n0\na\x7f"
+		  "b 1\n"),
+		B("1\n0\na\x1b[31m 1\n"),
+		B("01\n0\na 1\n\0\0"),
 	};
 	struct acl_text acl = {.positive = 77};
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)

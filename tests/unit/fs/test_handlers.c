@@ -15,8 +15,11 @@ static void a_new_file_is_the_callers_empty_and_at_version_0(void **state)
 	struct rig *r = rig_new();
 	uint32_t dir_dv = rig_status(r, root).DataVersion;
 	assert_ok(CALL(r, A, "alice", create_file,
-		{.DirFid = root, .Name = NAME("f"),
-			.InStatus = {.Mask = FS_SET_MODTIME | FS_SET_MODE, .ClientModTime = 12345, .UnixModeBits = 0640}}));
+		{.DirFid = root,
+			.Name = NAME("f"),
+			.InStatus = {.Mask = FS_SET_MODTIME | FS_SET_MODE,
+				.ClientModTime = 12345,
+				.UnixModeBits = 0640}}));
 	struct fs_create_file_out *out = &r->out.create_file;
 	struct AFSFetchStatus *st = &out->OutFidStatus;
 	assert_int_equal(st->InterfaceVersion, 1);
@@ -65,8 +68,8 @@ static void impossible_fids_have_their_codes(void **state)
 	static const struct {
 		struct AFSFid fid;
 		int32_t code;
-	} bad[] = {{{0, 1, 1}, UAE(21)}, {{VOL, 0, 0}, UAE(21)}, {{999, 1, 1}, 103}, {{VOL, 77, 1}, 102},
-		{{VOL, 1, 2}, 102}, {{VOL, 1, 0}, 102}};
+	} bad[] = {{{0, 1, 1}, UAE(21)}, {{VOL, 0, 0}, UAE(21)}, {{999, 1, 1}, 103},
+		{{VOL, 77, 1}, 102}, {{VOL, 1, 2}, 102}, {{VOL, 1, 0}, 102}};
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		assert_true(CALL(r, A, "alice", fetch_status, {bad[i].fid}) != AFS_OK);
 		assert_int_equal(r->code, bad[i].code);
@@ -79,9 +82,11 @@ static void errors_are_plain_errnos_for_hosts_that_do_not_translate(void **state
 	(void)state;
 	struct rig *r = rig_new();
 	r->world.clients[B].caps = 0;
-	assert_err(CALL(r, A, "alice", remove_file, {.DirFid = root, .Name = NAME("no")}), AFS_ENOENT);
+	assert_err(
+		CALL(r, A, "alice", remove_file, {.DirFid = root, .Name = NAME("no")}), AFS_ENOENT);
 	assert_int_equal(r->code, UAE(1));
-	assert_err(CALL(r, B, "alice", remove_file, {.DirFid = root, .Name = NAME("no")}), AFS_ENOENT);
+	assert_err(
+		CALL(r, B, "alice", remove_file, {.DirFid = root, .Name = NAME("no")}), AFS_ENOENT);
 	assert_int_equal(r->code, 2);
 	assert_err(CALL(r, B, "alice", fetch_status, {{999, 1, 1}}), AFS_ENOVOL);
 	assert_int_equal(r->code, 103);
@@ -95,14 +100,19 @@ static void status_is_stored_as_far_as_the_caller_may(void **state)
 	struct AFSFid f = rig_file(r, root, "f", "x");
 	uint32_t dv = rig_status(r, f).DataVersion;
 
-	assert_ok(CALL(r, A, "alice", store_status, {f, {.Mask = FS_SET_MODE, .UnixModeBits = 04755, .Owner = 77}}));
+	assert_ok(CALL(r, A, "alice", store_status,
+		{f, {.Mask = FS_SET_MODE, .UnixModeBits = 04755, .Owner = 77}}));
 	assert_int_equal(r->out.store_status.OutStatus.UnixModeBits, 0755); /* set-id is dropped */
 	assert_int_equal(r->out.store_status.OutStatus.Owner, 100);
 	assert_int_equal(r->out.store_status.OutStatus.DataVersion, dv);
-	assert_err(CALL(r, A, "alice", store_status, {f, {.Mask = FS_SET_OWNER, .Owner = 101}}), AFS_EPERM);
+	assert_err(CALL(r, A, "alice", store_status, {f, {.Mask = FS_SET_OWNER, .Owner = 101}}),
+		AFS_EPERM);
 	assert_err(CALL(r, A, "bob", store_status, {f, {.Mask = FS_SET_MODTIME}}), AFS_EACCESS);
 	assert_ok(CALL(r, A, "admin", store_status,
-		{f, {.Mask = FS_SET_MODE | FS_SET_OWNER | FS_SET_GROUP, .UnixModeBits = 06755, .Owner = 101, .Group = 9}}));
+		{f, {.Mask = FS_SET_MODE | FS_SET_OWNER | FS_SET_GROUP,
+			    .UnixModeBits = 06755,
+			    .Owner = 101,
+			    .Group = 9}}));
 	struct AFSFetchStatus st = r->out.store_status.OutStatus;
 	assert_int_equal(st.UnixModeBits, 06755);
 	assert_int_equal(st.Owner, 101);
@@ -115,11 +125,16 @@ static void a_symlinks_mode_cannot_be_stored(void **state)
 	(void)state;
 	struct rig *r = rig_new();
 	assert_ok(CALL(r, A, "alice", symlink,
-		{.DirFid = root, .Name = NAME("l"), .LinkContents = NAME("to/there"), .InStatus = {8, 0, 0, 0, 0755, 0}}));
+		{.DirFid = root,
+			.Name = NAME("l"),
+			.LinkContents = NAME("to/there"),
+			.InStatus = {8, 0, 0, 0, 0755, 0}}));
 	struct AFSFid l = r->out.symlink.OutFid;
 	assert_int_equal(r->out.symlink.OutFidStatus.FileType, AFS_SYMLINK);
 	assert_int_equal(r->out.symlink.OutFidStatus.Length, 8);
-	assert_err(CALL(r, A, "alice", store_status, {l, {.Mask = FS_SET_MODE, .UnixModeBits = 0644}}), AFS_EINVAL);
+	assert_err(
+		CALL(r, A, "alice", store_status, {l, {.Mask = FS_SET_MODE, .UnixModeBits = 0644}}),
+		AFS_EINVAL);
 	CLEANUP(str) char *text = rig_read(r, l);
 	assert_string_equal(text, "to/there");
 	rig_free(r);
@@ -186,14 +201,16 @@ static void impossible_ranges_are_efbig_and_harm_nothing(void **state)
 		int64_t pos, len;
 	} bad[] = {{-1, 1}, {1, -1}, {INT64_MAX, 1}, {INT64_MIN, INT64_MIN}, {1, INT64_MAX}};
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		assert_err(CALL(r, A, "alice", fetch_data64, {f, bad[i].pos, bad[i].len}), AFS_EFBIG);
+		assert_err(
+			CALL(r, A, "alice", fetch_data64, {f, bad[i].pos, bad[i].len}), AFS_EFBIG);
 		assert_int_equal(r->code, UAE(26));
 	}
 	assert_err(CALL(r, A, "alice", fetch_data, {f, -1, 1}), AFS_EFBIG);
 	assert_err(CALL(r, A, "alice", fetch_data, {f, INT32_MAX, 1}), AFS_EFBIG);
-	static const struct fs_store_data_in stores[] = {{.Pos = INT32_MAX, .Length = 2, .FileLength = 6},
-		{.Pos = 0, .Length = 1, .FileLength = 0x80000000u}, {.Pos = 0xffffffffu, .Length = 2},
-		{.Pos = 1, .Length = 0xffffffffu}};
+	static const struct fs_store_data_in stores[] = {
+		{.Pos = INT32_MAX, .Length = 2, .FileLength = 6},
+		{.Pos = 0, .Length = 1, .FileLength = 0x80000000u},
+		{.Pos = 0xffffffffu, .Length = 2}, {.Pos = 1, .Length = 0xffffffffu}};
 	for (size_t i = 0; i < ARRAY_SIZE(stores); i++) {
 		struct fs_store_data_in in = stores[i];
 		in.Fid = f;
@@ -216,8 +233,8 @@ static void markers_around_2_and_4_gib_are_where_they_were_put(void **state)
 	(void)state;
 	struct rig *r = rig_new();
 	struct AFSFid f = rig_file(r, root, "f", "");
-	static const uint64_t at[] = {(1ull << 31) - 1, 1ull << 31, (1ull << 31) + 1, (1ull << 32) - 1, 1ull << 32,
-		(1ull << 32) + 1};
+	static const uint64_t at[] = {(1ull << 31) - 1, 1ull << 31, (1ull << 31) + 1,
+		(1ull << 32) - 1, 1ull << 32, (1ull << 32) + 1};
 	for (size_t i = 0; i < ARRAY_SIZE(at); i++)
 		assert_ok(rig_store(r, A, "alice", f, at[i], &"ABCDEF"[i], 1, at[i] + 1));
 	struct AFSFetchStatus st = rig_status(r, f);
@@ -246,7 +263,8 @@ static void a_store_that_ends_early_or_dies_changes_nothing(void **state)
 		r->send_len = 3;
 		r->send_zeros = 5000;
 		r->send_end = ends[i];
-		assert_err(CALL(r, A, "alice", store_data64, {.Fid = f, .Length = 20000, .FileLength = 20000}),
+		assert_err(CALL(r, A, "alice", store_data64,
+				   {.Fid = f, .Length = 20000, .FileLength = 20000}),
 			ends[i] == AFS_OK ? AFS_EEOF : ends[i]);
 		assert_diary(&r->world, "");
 		CLEANUP(str) char *text = rig_read(r, f);
@@ -264,10 +282,13 @@ static void a_store_that_is_fed_byte_by_byte_is_refused(void **state)
 	struct AFSFid f = rig_file(r, root, "f", "whole");
 	r->send_zeros = 1 << 20;
 	r->ahead_ns = -SEC(61);
-	assert_ok(CALL(r, A, "alice", store_data64, {.Fid = f, .Length = 1 << 20, .FileLength = 1 << 20}));
+	assert_ok(CALL(
+		r, A, "alice", store_data64, {.Fid = f, .Length = 1 << 20, .FileLength = 1 << 20}));
 	r->send_zeros = 1 << 20;
 	r->ahead_ns = -SEC(3600);
-	assert_err(CALL(r, A, "alice", store_data64, {.Fid = f, .Length = 1 << 20, .FileLength = 1 << 20}), AFS_ETIMEDOUT);
+	assert_err(CALL(r, A, "alice", store_data64,
+			   {.Fid = f, .Length = 1 << 20, .FileLength = 1 << 20}),
+		AFS_ETIMEDOUT);
 	assert_int_equal(rig_status(r, f).DataVersion, 2);
 	rig_free(r);
 }
@@ -279,7 +300,8 @@ static void content_is_stored_in_files_only(void **state)
 	struct AFSFid d = rig_dir(r, root, "d");
 	assert_err(rig_store(r, A, "alice", d, 0, "x", 1, 1), AFS_EISDIR);
 	assert_int_equal(r->code, UAE(20));
-	assert_ok(CALL(r, A, "alice", symlink, {.DirFid = root, .Name = NAME("l"), .LinkContents = NAME("x")}));
+	assert_ok(CALL(r, A, "alice", symlink,
+		{.DirFid = root, .Name = NAME("l"), .LinkContents = NAME("x")}));
 	assert_err(rig_store(r, A, "alice", r->out.symlink.OutFid, 0, "x", 1, 1), AFS_EISDIR);
 	rig_free(r);
 }
@@ -289,7 +311,8 @@ static void a_store_takes_set_id_away_unless_an_administrator_stores(void **stat
 	(void)state;
 	struct rig *r = rig_new();
 	struct AFSFid f = rig_file(r, root, "f", "x");
-	assert_ok(CALL(r, A, "admin", store_status, {f, {.Mask = FS_SET_MODE, .UnixModeBits = 06755}}));
+	assert_ok(CALL(
+		r, A, "admin", store_status, {f, {.Mask = FS_SET_MODE, .UnixModeBits = 06755}}));
 	assert_ok(rig_store(r, A, "admin", f, 0, "y", 1, 1));
 	assert_int_equal(r->out.store_data64.OutStatus.UnixModeBits, 06755);
 	assert_ok(rig_store(r, A, "alice", f, 0, "y", 1, 1));
@@ -307,7 +330,8 @@ static void a_directory_object_is_fetched_whole(void **state)
 	assert_int_equal(be16_get(r->call.out.data + 8 + 2), 1234);
 	assert_non_null(memmem(r->call.out.data, r->call.out.len, "secret-plan", 11));
 	/* K04: a removed name leaves nothing */
-	assert_ok(CALL(r, A, "alice", remove_file, {.DirFid = root, .Name = NAME("secret-plan.txt")}));
+	assert_ok(CALL(
+		r, A, "alice", remove_file, {.DirFid = root, .Name = NAME("secret-plan.txt")}));
 	assert_ok(CALL(r, A, "bob", fetch_data64, {root, 0, FS_PAGE}));
 	assert_null(memmem(r->call.out.data, r->call.out.len, "secret", 6));
 	rig_free(r);
@@ -331,14 +355,20 @@ static void names_that_cannot_be_are_refused_by_every_call(void **state)
 		{{long_name, 256}, AFS_ENAMETOOLONG, AFS_ENAMETOOLONG}};
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		struct xdr_str n = bad[i].name;
-		assert_err(CALL(r, A, "alice", create_file, {.DirFid = root, .Name = n}), bad[i].make);
+		assert_err(
+			CALL(r, A, "alice", create_file, {.DirFid = root, .Name = n}), bad[i].make);
 		assert_err(CALL(r, A, "alice", make_dir, {.DirFid = root, .Name = n}), bad[i].make);
-		assert_err(CALL(r, A, "alice", symlink, {.DirFid = root, .Name = n, .LinkContents = NAME("x")}), bad[i].make);
-		assert_err(CALL(r, A, "alice", link, {.DirFid = root, .Name = n, .ExistingFid = f}), bad[i].make);
+		assert_err(CALL(r, A, "alice", symlink,
+				   {.DirFid = root, .Name = n, .LinkContents = NAME("x")}),
+			bad[i].make);
+		assert_err(CALL(r, A, "alice", link, {.DirFid = root, .Name = n, .ExistingFid = f}),
+			bad[i].make);
 		assert_err(CALL(r, A, "alice", rename, {root, NAME("f"), root, n}), bad[i].make);
 		assert_err(CALL(r, A, "alice", rename, {root, n, root, NAME("g")}), bad[i].remove);
-		assert_err(CALL(r, A, "alice", remove_file, {.DirFid = root, .Name = n}), bad[i].remove);
-		assert_err(CALL(r, A, "alice", remove_dir, {.DirFid = root, .Name = n}), bad[i].remove);
+		assert_err(CALL(r, A, "alice", remove_file, {.DirFid = root, .Name = n}),
+			bad[i].remove);
+		assert_err(CALL(r, A, "alice", remove_dir, {.DirFid = root, .Name = n}),
+			bad[i].remove);
 	}
 	long_name[255] = 0; /* K03: 255 works everywhere */
 	struct xdr_str n = XDR_STR_OF(long_name);
@@ -355,14 +385,19 @@ static void the_errors_of_names_are_the_protocols(void **state)
 	struct rig *r = rig_new();
 	struct AFSFid f = rig_file(r, root, "f", ""), d = rig_dir(r, root, "d");
 	rig_file(r, d, "inside", "");
-	assert_err(CALL(r, A, "alice", create_file, {.DirFid = root, .Name = NAME("f")}), AFS_EEXIST);
+	assert_err(
+		CALL(r, A, "alice", create_file, {.DirFid = root, .Name = NAME("f")}), AFS_EEXIST);
 	assert_int_equal(r->code, UAE(16));
 	assert_err(CALL(r, A, "alice", create_file, {.DirFid = f, .Name = NAME("x")}), AFS_ENOTDIR);
-	assert_err(CALL(r, A, "alice", remove_file, {.DirFid = root, .Name = NAME("d")}), AFS_EISDIR);
-	assert_err(CALL(r, A, "alice", remove_dir, {.DirFid = root, .Name = NAME("f")}), AFS_ENOTDIR);
-	assert_err(CALL(r, A, "alice", remove_dir, {.DirFid = root, .Name = NAME("d")}), AFS_ENOTEMPTY);
+	assert_err(
+		CALL(r, A, "alice", remove_file, {.DirFid = root, .Name = NAME("d")}), AFS_EISDIR);
+	assert_err(
+		CALL(r, A, "alice", remove_dir, {.DirFid = root, .Name = NAME("f")}), AFS_ENOTDIR);
+	assert_err(CALL(r, A, "alice", remove_dir, {.DirFid = root, .Name = NAME("d")}),
+		AFS_ENOTEMPTY);
 	assert_int_equal(r->code, UAE(16)); /* EEXIST */
-	assert_err(CALL(r, A, "bob", create_file, {.DirFid = root, .Name = NAME("b")}), AFS_EACCESS);
+	assert_err(
+		CALL(r, A, "bob", create_file, {.DirFid = root, .Name = NAME("b")}), AFS_EACCESS);
 	assert_int_equal(r->code, UAE(12));
 	rig_free(r);
 }
@@ -381,7 +416,8 @@ static void every_change_of_a_directory_moves_its_version_by_one(void **state)
 	assert_int_equal(r->out.link.OutDirStatus.DataVersion, ++v);
 	assert_int_equal(r->out.link.OutFidStatus.DataVersion, 0);
 	assert_int_equal(r->out.link.OutFidStatus.LinkCount, 2);
-	assert_ok(CALL(r, A, "alice", symlink, {.DirFid = d, .Name = NAME("s"), .LinkContents = NAME("x")}));
+	assert_ok(CALL(r, A, "alice", symlink,
+		{.DirFid = d, .Name = NAME("s"), .LinkContents = NAME("x")}));
 	assert_int_equal(r->out.symlink.OutDirStatus.DataVersion, ++v);
 	struct AFSFid sub = rig_dir(r, d, "sub");
 	assert_int_equal(r->out.make_dir.OutDirStatus.DataVersion, ++v);
@@ -396,7 +432,8 @@ static void every_change_of_a_directory_moves_its_version_by_one(void **state)
 	assert_int_equal(r->out.remove_file.OutDirStatus.DataVersion, ++v);
 	assert_ok(CALL(r, A, "alice", remove_dir, {.DirFid = e, .Name = NAME("sub")}));
 	assert_int_equal(r->out.remove_dir.OutDirStatus.DataVersion, ++w);
-	assert_ok(CALL(r, A, "alice", store_status, {d, {.Mask = FS_SET_MODE, .UnixModeBits = 0700}}));
+	assert_ok(CALL(
+		r, A, "alice", store_status, {d, {.Mask = FS_SET_MODE, .UnixModeBits = 0700}}));
 	assert_int_equal(r->out.store_status.OutStatus.DataVersion, v);
 	rig_acl(r, d, "1\n0\nalice\t127\n");
 	assert_int_equal(rig_status(r, d).DataVersion, v);
@@ -409,10 +446,14 @@ static void hard_links_stay_in_their_directory(void **state)
 	(void)state;
 	struct rig *r = rig_new();
 	struct AFSFid d = rig_dir(r, root, "d"), f = rig_file(r, root, "f", "data");
-	assert_err(CALL(r, A, "alice", link, {.DirFid = d, .Name = NAME("g"), .ExistingFid = f}), AFS_EXDEV);
+	assert_err(CALL(r, A, "alice", link, {.DirFid = d, .Name = NAME("g"), .ExistingFid = f}),
+		AFS_EXDEV);
 	assert_int_equal(r->code, UAE(17));
-	assert_err(CALL(r, A, "alice", link, {.DirFid = root, .Name = NAME("g"), .ExistingFid = {9, 2, 2}}), AFS_EXDEV);
-	assert_err(CALL(r, A, "alice", link, {.DirFid = root, .Name = NAME("g"), .ExistingFid = d}), AFS_EISDIR);
+	assert_err(CALL(r, A, "alice", link,
+			   {.DirFid = root, .Name = NAME("g"), .ExistingFid = {9, 2, 2}}),
+		AFS_EXDEV);
+	assert_err(CALL(r, A, "alice", link, {.DirFid = root, .Name = NAME("g"), .ExistingFid = d}),
+		AFS_EISDIR);
 	assert_ok(CALL(r, A, "alice", link, {.DirFid = root, .Name = NAME("g"), .ExistingFid = f}));
 	assert_err(CALL(r, A, "alice", rename, {root, NAME("g"), d, NAME("g")}), AFS_EXDEV);
 	assert_ok(CALL(r, A, "alice", remove_file, {.DirFid = root, .Name = NAME("f")}));
@@ -492,7 +533,10 @@ static void a_mount_point_takes_administer(void **state)
 
 /* --- ACLs -------------------------------------------------------------------------------------- */
 
-#define ACL_OF(s) {(const uint8_t *)(s), sizeof(s)}
+#define ACL_OF(s)                                                                                  \
+	{                                                                                          \
+		(const uint8_t *)(s), sizeof(s)                                                    \
+	}
 
 static void an_acl_comes_back_as_names_and_a_file_has_its_directorys(void **state)
 {
@@ -521,7 +565,8 @@ static void a_new_directory_has_its_parents_acl(void **state)
 	rig_acl(r, d, "1\n1\nalice\t127\nbob\t9\n");
 	struct AFSFid e = rig_dir(r, d, "e");
 	assert_ok(CALL(r, A, "alice", fetch_acl, {e}));
-	assert_string_equal((const char *)r->out.fetch_acl.AccessList.p, "1\n1\nalice\t127\nbob\t9\n");
+	assert_string_equal(
+		(const char *)r->out.fetch_acl.AccessList.p, "1\n1\nalice\t127\nbob\t9\n");
 	rig_free(r);
 }
 
@@ -533,8 +578,10 @@ static void a_bad_acl_changes_nothing(void **state)
 	static const struct {
 		struct xdr_bytes acl;
 		afs_err err;
-	} bad[] = {{ACL_OF("1\n0\nnobody-we-know\t1\n"), AFS_EINVAL}, {ACL_OF("1\n0\nanonymous\t1\n"), AFS_EINVAL},
-		{ACL_OF("1\n0\n32767\t1\n"), AFS_EINVAL}, {ACL_OF("2\n0\nalice\t1\nalice\t2\n"), AFS_EINVAL},
+	} bad[] = {{ACL_OF("1\n0\nnobody-we-know\t1\n"), AFS_EINVAL},
+		{ACL_OF("1\n0\nanonymous\t1\n"), AFS_EINVAL},
+		{ACL_OF("1\n0\n32767\t1\n"), AFS_EINVAL},
+		{ACL_OF("2\n0\nalice\t1\nalice\t2\n"), AFS_EINVAL},
 		{{(const uint8_t *)"1\n0\nalice 127", 13}, AFS_EINVAL}, {{NULL, 0}, AFS_EINVAL},
 		{ACL_OF("21\n0\n"), AFS_EINVAL}, {ACL_OF("1\n0\nalice\t1\nbob\t2\n"), AFS_EINVAL}};
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -559,7 +606,8 @@ static void an_id_without_a_name_is_shown_as_a_number(void **state)
 	assert_ok(vs_set_acl(v, (struct vs_fid){1, 1}, &acl, &who, &st));
 	vs_volume_unref(v);
 	assert_ok(CALL(r, A, "alice", fetch_acl, {root}));
-	assert_string_equal((const char *)r->out.fetch_acl.AccessList.p, "2\n0\nalice\t127\n4711\t9\n");
+	assert_string_equal(
+		(const char *)r->out.fetch_acl.AccessList.p, "2\n0\nalice\t127\n4711\t9\n");
 	rig_free(r);
 }
 
@@ -569,7 +617,8 @@ static void the_old_number_of_store_acl_can_be_refused(void **state)
 	struct rig *r = rig_new();
 	assert_ok(CALL(r, A, "alice", old_store_acl, {root, ACL_OF("1\n0\nalice\t127\n")}));
 	r->fs->config.refuse_old_store_acl = true;
-	assert_err(CALL(r, A, "alice", old_store_acl, {root, ACL_OF("1\n0\nalice\t127\n")}), AFS_EPERM);
+	assert_err(CALL(r, A, "alice", old_store_acl, {root, ACL_OF("1\n0\nalice\t127\n")}),
+		AFS_EPERM);
 	assert_ok(CALL(r, A, "alice", store_acl, {root, ACL_OF("1\n0\nalice\t127\n")}));
 	rig_free(r);
 }
@@ -610,7 +659,8 @@ static void changes_break_what_the_protocol_says(void **state)
 	rig_watch(r, A, f);
 	rig_watch(r, B, d);
 	rig_watch(r, B, f);
-	assert_ok(CALL(r, A, "alice", remove_file, {d, NAME("f2")})); /* a link remains: A hears too */
+	assert_ok(CALL(
+		r, A, "alice", remove_file, {d, NAME("f2")})); /* a link remains: A hears too */
 	CLEANUP(str) char *told = fake_diary(&r->world);
 	assert_non_null(strstr(told, B_HEARS("break 10.0.0.2:7001 5.%u.%u\n", F(f))));
 	assert_non_null(strstr(told, B_HEARS("break 10.0.0.1:7001 5.%u.%u\n", F(f))));
@@ -634,7 +684,8 @@ static void changes_break_what_the_protocol_says(void **state)
 
 	struct AFSFid sub = rig_dir(r, d, "sub");
 	rig_watch(r, A, sub);
-	assert_ok(CALL(r, A, "alice", rename, {d, NAME("sub"), e, NAME("sub")})); /* ".." moves: A hears */
+	assert_ok(CALL(
+		r, A, "alice", rename, {d, NAME("sub"), e, NAME("sub")})); /* ".." moves: A hears */
 	assert_diary(&r->world, B_HEARS("break 10.0.0.1:7001 5.%u.%u\n", F(sub)));
 
 	rig_watch(r, B, e);
@@ -664,7 +715,8 @@ static void refused_changes_break_nothing(void **state)
 	rig_watch(r, B, root);
 	assert_err(rig_store(r, A, "bob", f, 0, "y", 1, 1), AFS_EACCESS);
 	assert_err(CALL(r, A, "bob", remove_file, {root, NAME("f")}), AFS_EACCESS);
-	assert_err(CALL(r, A, "alice", create_file, {.DirFid = root, .Name = NAME("f")}), AFS_EEXIST);
+	assert_err(
+		CALL(r, A, "alice", create_file, {.DirFid = root, .Name = NAME("f")}), AFS_EEXIST);
 	assert_diary(&r->world, "");
 	rig_free(r);
 }
@@ -709,7 +761,8 @@ static void inline_bulk_has_an_error_per_object(void **state)
 	(void)state;
 	struct rig *r = rig_new();
 	struct AFSFid good = rig_file(r, root, "good", "x"), hidden_dir = rig_dir(r, root, "h");
-	struct AFSFid hidden = rig_file(r, hidden_dir, "hidden", ""), dead = rig_file(r, root, "dead", "");
+	struct AFSFid hidden = rig_file(r, hidden_dir, "hidden", ""),
+		      dead = rig_file(r, root, "dead", "");
 	assert_ok(CALL(r, A, "alice", remove_file, {root, NAME("dead")}));
 	rig_acl(r, hidden_dir, "1\n0\nalice\t127\n");
 	struct AFSFid wrong = good;
@@ -855,7 +908,8 @@ static void volume_status_is_told_to_anyone_and_set_by_administrators(void **sta
 	assert_true(out->Status.PartMaxBlocks >= out->Status.PartBlocksAvail);
 	assert_true(xdr_str_is(out->Name, "test"));
 	assert_int_equal(out->Motd.len, 0);
-	struct fs_set_volume_status_in set = {VOL, {FS_SET_MAX_QUOTA, 0, 5000}, NAME("renamed"), NAME("away"), NAME("")};
+	struct fs_set_volume_status_in set = {
+		VOL, {FS_SET_MAX_QUOTA, 0, 5000}, NAME("renamed"), NAME("away"), NAME("")};
 	assert_err(rig_call(r, A, "alice", fs_op_set_volume_status, &set), AFS_EACCESS);
 	assert_ok(rig_call(r, A, "admin", fs_op_set_volume_status, &set));
 	assert_ok(CALL(r, A, NULL, get_volume_status, {VOL}));
@@ -871,9 +925,11 @@ static void a_full_quota_refuses_new_names(void **state)
 	(void)state;
 	struct rig *r = rig_new();
 	struct AFSFid f = rig_file(r, root, "f", "");
-	struct fs_set_volume_status_in set = {VOL, {FS_SET_MAX_QUOTA, 0, 3}, NAME(""), NAME(""), NAME("")};
+	struct fs_set_volume_status_in set = {
+		VOL, {FS_SET_MAX_QUOTA, 0, 3}, NAME(""), NAME(""), NAME("")};
 	assert_ok(rig_call(r, A, "admin", fs_op_set_volume_status, &set));
-	assert_err(CALL(r, A, "alice", create_file, {.DirFid = root, .Name = NAME("g")}), AFS_EOVERQUOTA);
+	assert_err(CALL(r, A, "alice", create_file, {.DirFid = root, .Name = NAME("g")}),
+		AFS_EOVERQUOTA);
 	assert_int_equal(r->code, 109);
 	static char bytes[3000]; /* stores are lenient by the spare */
 	assert_ok(rig_store(r, A, "alice", f, 0, bytes, sizeof(bytes), sizeof(bytes)));
@@ -964,10 +1020,12 @@ static void calls_without_memory_do_all_or_nothing(void **state)
 			r->send_len = 3;
 			mem_fail_after(n);
 			afs_err err = what == 0   ? CALL(r, A, "alice", fetch_status, {f})
-				      : what == 1 ? CALL(r, A, "alice", create_file, {.DirFid = root, .Name = xname})
-				      : what == 2 ? CALL(r, A, "alice", store_data64,
-							    {.Fid = f, .Length = 3, .FileLength = 3})
-						  : CALL(r, A, "alice", fetch_acl, {root});
+				      : what == 1 ? CALL(r, A, "alice", create_file,
+							    {.DirFid = root, .Name = xname})
+				      : what == 2
+					      ? CALL(r, A, "alice", store_data64,
+							{.Fid = f, .Length = 3, .FileLength = 3})
+					      : CALL(r, A, "alice", fetch_acl, {root});
 			bool failed = mem_has_failed();
 			mem_fail_after(-1);
 			uint32_t after = rig_status(r, what == 1 ? root : f).DataVersion;
@@ -980,7 +1038,8 @@ static void calls_without_memory_do_all_or_nothing(void **state)
 				break;
 			}
 			if (err != AFS_OK && err != AFS_ENOMEM)
-				fail_msg("call %d with %ld allocations gave %s", what, n, afs_err_name(err));
+				fail_msg("call %d with %ld allocations gave %s", what, n,
+					afs_err_name(err));
 		}
 	rig_free(r);
 }
@@ -991,7 +1050,7 @@ struct race {
 	struct rig *r;
 	struct AFSFid f;
 	struct fake_conn conn;
-	atomic_uint broken;      /* breaks that client B got */
+	atomic_uint broken;       /* breaks that client B got */
 	atomic_uint acknowledged; /* version that the writer's last reply told */
 	atomic_bool stop;
 };
@@ -1008,12 +1067,14 @@ static void *write_often(void *arg)
 	struct rx_caller alice = fake_caller("alice");
 	while (!atomic_load(&race->stop)) {
 		CLEANUP(fake_call) struct fake_call call;
-		fake_call_init(&call, &race->conn, race->r->world.clients[A].addr, &alice, race->r->fs, clk_mono());
+		fake_call_init(&call, &race->conn, race->r->world.clients[A].addr, &alice,
+			race->r->fs, clk_mono());
 		call.in = (const uint8_t *)"w";
 		call.in_len = 1;
 		struct fs_store_data64_out out = {0};
 		assert_ok(fs_store_data64(&call.pub,
-			&(struct fs_store_data64_in){.Fid = race->f, .Length = 1, .FileLength = 1}, &out));
+			&(struct fs_store_data64_in){.Fid = race->f, .Length = 1, .FileLength = 1},
+			&out));
 		atomic_store(&race->acknowledged, out.OutStatus.DataVersion);
 	}
 	return NULL;
@@ -1043,7 +1104,8 @@ static void an_unbroken_promise_means_the_newest_version(void **state)
 		if (atomic_load(&race.broken) == broken) {
 			held++;
 			if (acknowledged > dv)
-				fail_msg("promised at version %u, %u acknowledged, nothing broken", dv, acknowledged);
+				fail_msg("promised at version %u, %u acknowledged, nothing broken",
+					dv, acknowledged);
 		}
 		if (i > 1000000)
 			break;
@@ -1054,28 +1116,34 @@ static void an_unbroken_promise_means_the_newest_version(void **state)
 	rig_free(r);
 }
 
-TEST_MAIN(T(a_new_file_is_the_callers_empty_and_at_version_0), T(a_directory_names_itself_as_its_parent),
-	T(impossible_fids_have_their_codes), T(errors_are_plain_errnos_for_hosts_that_do_not_translate),
+TEST_MAIN(T(a_new_file_is_the_callers_empty_and_at_version_0),
+	T(a_directory_names_itself_as_its_parent), T(impossible_fids_have_their_codes),
+	T(errors_are_plain_errnos_for_hosts_that_do_not_translate),
 	T(status_is_stored_as_far_as_the_caller_may), T(a_symlinks_mode_cannot_be_stored),
 	T(what_was_stored_is_fetched), T(stores_follow_pos_length_and_file_length),
 	T(a_fetch_past_the_end_has_length_0), T(impossible_ranges_are_efbig_and_harm_nothing),
 	T(markers_around_2_and_4_gib_are_where_they_were_put),
 	T(a_store_that_ends_early_or_dies_changes_nothing),
 	T(a_store_that_is_fed_byte_by_byte_is_refused), T(content_is_stored_in_files_only),
-	T(a_store_takes_set_id_away_unless_an_administrator_stores), T(a_directory_object_is_fetched_whole),
-	T(names_that_cannot_be_are_refused_by_every_call), T(the_errors_of_names_are_the_protocols),
-	T(every_change_of_a_directory_moves_its_version_by_one), T(hard_links_stay_in_their_directory),
-	T(renames_are_refused_where_the_protocol_says), T(replacing_takes_delete_in_the_new_directory),
+	T(a_store_takes_set_id_away_unless_an_administrator_stores),
+	T(a_directory_object_is_fetched_whole), T(names_that_cannot_be_are_refused_by_every_call),
+	T(the_errors_of_names_are_the_protocols),
+	T(every_change_of_a_directory_moves_its_version_by_one),
+	T(hard_links_stay_in_their_directory), T(renames_are_refused_where_the_protocol_says),
+	T(replacing_takes_delete_in_the_new_directory),
 	T(a_replaced_empty_directory_is_gone_and_not_counted), T(a_mount_point_takes_administer),
-	T(an_acl_comes_back_as_names_and_a_file_has_its_directorys), T(a_new_directory_has_its_parents_acl),
-	T(a_bad_acl_changes_nothing), T(an_id_without_a_name_is_shown_as_a_number),
-	T(the_old_number_of_store_acl_can_be_refused), T(changes_break_what_the_protocol_says),
-	T(refused_changes_break_nothing), T(a_refused_caller_is_promised_nothing),
-	T(promises_given_back_are_not_broken), T(inline_bulk_has_an_error_per_object),
-	T(locks_count_readers_or_one_writer), T(a_removed_file_takes_its_lock_along),
+	T(an_acl_comes_back_as_names_and_a_file_has_its_directorys),
+	T(a_new_directory_has_its_parents_acl), T(a_bad_acl_changes_nothing),
+	T(an_id_without_a_name_is_shown_as_a_number), T(the_old_number_of_store_acl_can_be_refused),
+	T(changes_break_what_the_protocol_says), T(refused_changes_break_nothing),
+	T(a_refused_caller_is_promised_nothing), T(promises_given_back_are_not_broken),
+	T(inline_bulk_has_an_error_per_object), T(locks_count_readers_or_one_writer),
+	T(a_removed_file_takes_its_lock_along),
 	T(a_volume_that_never_changes_refuses_changes_and_has_one_promise),
-	T(a_claimed_volume_is_busy_or_offline), T(volume_status_is_told_to_anyone_and_set_by_administrators),
+	T(a_claimed_volume_is_busy_or_offline),
+	T(volume_status_is_told_to_anyone_and_set_by_administrators),
 	T(a_full_quota_refuses_new_names), T(the_server_tells_time_capabilities_and_statistics),
-	T(what_every_server_refuses_is_refused_with_its_code), T(a_cell_that_cannot_tell_who_gives_minus_1001),
-	T(a_server_that_does_not_serve_yet_says_restarting), T(calls_without_memory_do_all_or_nothing),
-	T(an_unbroken_promise_means_the_newest_version))
+	T(what_every_server_refuses_is_refused_with_its_code),
+	T(a_cell_that_cannot_tell_who_gives_minus_1001),
+	T(a_server_that_does_not_serve_yet_says_restarting),
+	T(calls_without_memory_do_all_or_nothing), T(an_unbroken_promise_means_the_newest_version))

@@ -18,7 +18,10 @@
 #include "rx/xdr/iface_pass.h"
 
 #define LOCALHOST 0x7f000001u
-#define NAME(s) {(s), sizeof(s) - 1}
+#define NAME(s)                                                                                    \
+	{                                                                                          \
+		(s), sizeof(s) - 1                                                                 \
+	}
 
 /* --- a small cache manager: a callback service that notes what it hears --------------------------- */
 
@@ -36,7 +39,8 @@ struct cm {
 #define RPC_ROWS "cell/proto/cb.rpc"
 #include "rx/xdr/iface_pass.h"
 
-afs_err cb_call_back(struct rpc_call *call, const struct cb_call_back_in *in, struct cb_call_back_out *out)
+afs_err cb_call_back(
+	struct rpc_call *call, const struct cb_call_back_in *in, struct cb_call_back_out *out)
 {
 	(void)out;
 	struct cm *cm = call->service;
@@ -54,8 +58,8 @@ afs_err cb_init_call_back_state(struct rpc_call *call, const struct cb_init_call
 	atomic_fetch_add(&cm->resets, 1);
 	return AFS_OK;
 }
-afs_err cb_init_call_back_state3(struct rpc_call *call, const struct cb_init_call_back_state3_in *in,
-	struct cb_init_call_back_state3_out *out)
+afs_err cb_init_call_back_state3(struct rpc_call *call,
+	const struct cb_init_call_back_state3_in *in, struct cb_init_call_back_state3_out *out)
 {
 	(void)in, (void)out;
 	struct cm *cm = call->service;
@@ -67,7 +71,8 @@ afs_err cb_probe(struct rpc_call *call, const struct cb_probe_in *in, struct cb_
 	(void)call, (void)in, (void)out;
 	return AFS_OK;
 }
-afs_err cb_who_are_you(struct rpc_call *call, const struct cb_who_are_you_in *in, struct cb_who_are_you_out *out)
+afs_err cb_who_are_you(
+	struct rpc_call *call, const struct cb_who_are_you_in *in, struct cb_who_are_you_out *out)
 {
 	(void)in;
 	struct cm *cm = call->service;
@@ -76,14 +81,15 @@ afs_err cb_who_are_you(struct rpc_call *call, const struct cb_who_are_you_in *in
 	out->addr.uuid = cm->uuid;
 	return AFS_OK;
 }
-afs_err cb_probe_uuid(struct rpc_call *call, const struct cb_probe_uuid_in *in, struct cb_probe_uuid_out *out)
+afs_err cb_probe_uuid(
+	struct rpc_call *call, const struct cb_probe_uuid_in *in, struct cb_probe_uuid_out *out)
 {
 	(void)out;
 	struct cm *cm = call->service;
 	return afs_uuid_equal(&in->client, &cm->uuid) ? AFS_OK : rpc_refuse(call, CB_WRONG_UUID);
 }
-afs_err cb_tell_me_about_yourself(struct rpc_call *call, const struct cb_tell_me_about_yourself_in *in,
-	struct cb_tell_me_about_yourself_out *out)
+afs_err cb_tell_me_about_yourself(struct rpc_call *call,
+	const struct cb_tell_me_about_yourself_in *in, struct cb_tell_me_about_yourself_out *out)
 {
 	(void)in;
 	struct cm *cm = call->service;
@@ -116,12 +122,17 @@ static void cm_open(struct net *n, struct cm *cm)
 {
 	struct rpc_service service = {
 		.iface = &cb_iface, .handlers = cb_handlers, .ctx = cm, .allow_anonymous = true};
-	struct rpc_port_config config = {.name = "cm", .ip = LOCALHOST, .services = &service, .service_count = 1,
-		.workers = n->cm_workers, .pool = n->pool};
+	struct rpc_port_config config = {.name = "cm",
+		.ip = LOCALHOST,
+		.services = &service,
+		.service_count = 1,
+		.workers = n->cm_workers,
+		.pool = n->pool};
 	if (afs_uuid_is_nil(&cm->uuid))
 		cm->uuid = afs_uuid_random();
 	assert_ok(rpc_port_open(&config, &cm->port));
-	struct rpc_conn_config to = {.peer = {LOCALHOST, rpc_port_number(n->port)}, .iface = &fs_iface,
+	struct rpc_conn_config to = {.peer = {LOCALHOST, rpc_port_number(n->port)},
+		.iface = &fs_iface,
 		.dead_ns = SEC(30)};
 	assert_ok(rpc_conn_new(cm->port, &to, &cm->conn));
 }
@@ -144,7 +155,8 @@ static void make_volume(struct vs_partition *part)
 	assert_ok(vs_volume_create(part, h, true, clk_wall(), &v));
 	h->in_service = h->blessed = true;
 	h->quota_kib = 0;
-	assert_ok(vs_volume_set_header(v, h, VS_H_IN_SERVICE | VS_H_BLESSED | VS_H_DESTROY_ME | VS_H_QUOTA));
+	assert_ok(vs_volume_set_header(
+		v, h, VS_H_IN_SERVICE | VS_H_BLESSED | VS_H_DESTROY_ME | VS_H_QUOTA));
 	struct vs_acl acl = {1, 0, {{AFS_ANYUSER, ACL_ALL}}};
 	struct vs_who who = {clk_wall(), 1};
 	struct vs_status st;
@@ -165,12 +177,18 @@ static struct net *net_new(void)
 	CLEANUP(str) char *path = mem_printf("%s/a", n->dir);
 	assert_ok(vs_partition_attach(n->store, "a", path, &part));
 	make_volume(part);
-	struct fileserver_config config = {.store = n->store, .ports = {.people = fake_people()},
-		.uuid = afs_uuid_random(), .allow_anonymous = true};
+	struct fileserver_config config = {.store = n->store,
+		.ports = {.people = fake_people()},
+		.uuid = afs_uuid_random(),
+		.allow_anonymous = true};
 	assert_ok(fileserver_new(&config, &n->fs));
 	struct rpc_service services[2];
-	struct rpc_port_config port = {.name = "fs", .ip = LOCALHOST, .services = services,
-		.service_count = fileserver_services(n->fs, services, 2), .workers = n->fs_workers, .pool = n->pool};
+	struct rpc_port_config port = {.name = "fs",
+		.ip = LOCALHOST,
+		.services = services,
+		.service_count = fileserver_services(n->fs, services, 2),
+		.workers = n->fs_workers,
+		.pool = n->pool};
 	assert_ok(rpc_port_open(&port, &n->port));
 	assert_ok(fileserver_start(n->fs, n->port));
 	arena_init(&n->arena, 1 << 20);
@@ -204,7 +222,8 @@ static struct AFSFid create(struct net *n, size_t i, const char *name)
 	return out.OutFid;
 }
 
-static afs_err store(struct net *n, size_t i, struct AFSFid fid, const void *p, size_t len, uint32_t *dv)
+static afs_err store(
+	struct net *n, size_t i, struct AFSFid fid, const void *p, size_t len, uint32_t *dv)
 {
 	struct fs_store_data64_in in = {.Fid = fid, .Length = len, .FileLength = len};
 	struct fs_store_data64_out out = {0};
@@ -271,7 +290,8 @@ static void three_megabytes_are_written_renamed_and_read_back(void **state)
 	assert_string_equal((const char *)acl.AccessList.p, "1\n0\nsystem:anyuser\t127\n");
 	static const char text[] = "2\n0\nsystem:anyuser\t127\nbob\t9\n";
 	struct fs_store_acl_out stored = {0};
-	assert_ok(CALL(n, 0, store_acl, &stored, {dir.OutFid, {(const uint8_t *)text, sizeof(text)}}));
+	assert_ok(CALL(
+		n, 0, store_acl, &stored, {dir.OutFid, {(const uint8_t *)text, sizeof(text)}}));
 	assert_ok(CALL(n, 0, fetch_acl, &acl, {dir.OutFid}));
 	assert_non_null(strstr((const char *)acl.AccessList.p, "bob\t9\n"));
 	assert_int_equal(atomic_load(&n->cm[0].whos), 1);
@@ -379,11 +399,13 @@ static void *work(void *arg)
 			break;
 		struct fs_fetch_status_out st = {0};
 		struct rpc_result res = {0};
-		if (fs_call_fetch_status(w->n->cm[w->i].conn, &(struct fs_fetch_status_in){root}, &st, &res) != AFS_OK)
+		if (fs_call_fetch_status(w->n->cm[w->i].conn, &(struct fs_fetch_status_in){root},
+			    &st, &res) != AFS_OK)
 			break;
 		struct fs_remove_file_out gone = {0};
-		if (fs_call_remove_file(w->n->cm[w->i].conn, &(struct fs_remove_file_in){root, XDR_STR_OF(name)},
-			    &gone, &res) != AFS_OK)
+		if (fs_call_remove_file(w->n->cm[w->i].conn,
+			    &(struct fs_remove_file_in){root, XDR_STR_OF(name)}, &gone,
+			    &res) != AFS_OK)
 			break;
 		w->done++;
 	}
@@ -417,4 +439,5 @@ static void many_changes_from_two_sides_all_end(void **state)
 TEST_MAIN(T(three_megabytes_are_written_renamed_and_read_back),
 	T(what_one_writes_breaks_the_others_promise_before_it_is_acknowledged),
 	T(a_whole_volume_is_broken_soon), T(a_client_without_uuid_is_served_after_the_old_reset),
-	T(a_dead_client_delays_one_change_and_hears_what_it_missed), T(many_changes_from_two_sides_all_end))
+	T(a_dead_client_delays_one_change_and_hears_what_it_missed),
+	T(many_changes_from_two_sides_all_end))
