@@ -25,10 +25,12 @@
 #include "cell/cell_parts.h"
 #include "cell/preflight.h"
 #include "cell/verbs.h"
+#include "client/pioctl/pioctl.h"
 #include "config.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -324,33 +326,33 @@ static const struct conf_role *role_conf(const struct conf *conf, enum cell_role
 static const char *const role_names[] = {[CELL_PT] = "ptserver", [CELL_VL] = "vlserver", [CELL_FS] = "fileserver",
 	[CELL_VOL] = "volserver", [CELL_CLIENT] = "client"};
 
-/* A port for the role on each address in `ips`. */
-static afs_err open_ports(struct cell *c, const struct cell_watch *w, enum cell_role role, struct rpc_service *services,
-	size_t n, unsigned workers, const uint32_t *ips, size_t ip_count)
+/* `port` for the role on each address in `ips`. */
+static afs_err open_ports(struct cell *c, const struct cell_watch *w, enum cell_role role, uint16_t port,
+	struct rpc_service *services, size_t n, unsigned workers, const uint32_t *ips, size_t ip_count)
 {
 	struct cell_role_ports *r = &c->roles[role];
-	const struct conf_role *want = role_conf(c->conf, role);
 	for (size_t i = 0; i < n; i++)
 		if (services[i].least < (enum rx_sec_level)c->conf->security_least)
 			services[i].least = (enum rx_sec_level)c->conf->security_least;
-	r->workers = rpc_workers_new(role_names[role], workers);
+	if (!r->workers)
+		r->workers = rpc_workers_new(role_names[role], workers);
 	if (!r->workers)
 		return fail(w, role_names[role], AFS_ENOMEM, "out of memory");
-	for (size_t i = 0; i < ip_count; i++) {
+	for (size_t i = 0; i < ip_count && r->port_count < CELL_IPS_MAX; i++) {
 		struct rpc_port_config pc = {
 			.name = role_names[role],
 			.ip = ips[i],
-			.port = want->port,
+			.port = port,
 			.services = services,
 			.service_count = n,
 			.acceptor = c->keys ? (struct rx_sec_acceptor){rxkad_accept, &c->rxkad} : (struct rx_sec_acceptor){},
 			.workers = r->workers,
 			.pool = c->pool,
 		};
-		afs_err err = rpc_port_open(&pc, &r->ports[i]);
+		afs_err err = rpc_port_open(&pc, &r->ports[r->port_count]);
 		if (err != AFS_OK)
-			return fail(w, role_names[role], err, "UDP port %u on %s: %s", want->port, IPV4(ips[i]), afs_err_text(err));
-		r->port_count = i + 1;
+			return fail(w, role_names[role], err, "UDP port %u on %s: %s", port, IPV4(ips[i]), afs_err_text(err));
+		r->port_count++;
 	}
 	return AFS_OK;
 }
@@ -360,7 +362,8 @@ static afs_err start_role(struct cell *c, const struct cell_watch *w, enum cell_
 {
 	char port[24];
 	tell(w, CELL_STEP, role_names[role], "");
-	TRY(open_ports(c, w, role, services, n, workers, c->conf->listen.v, MIN(c->conf->listen.n, (size_t)CELL_IPS_MAX)));
+	TRY(open_ports(c, w, role, role_conf(c->conf, role)->port, services, n, workers, c->conf->listen.v,
+		MIN(c->conf->listen.n, (size_t)CELL_IPS_MAX)));
 	snprintf(port, sizeof(port), "port %u", role_conf(c->conf, role)->port);
 	tell(w, CELL_STEP_OK, role_names[role], port);
 	return AFS_OK;
@@ -468,11 +471,13 @@ static afs_err start_client(struct cell *c, const struct cell_watch *w)
 	if (err != AFS_OK)
 		return fail(w, "client", err, "cache in %s: %s", conf->client.cache,
 			err == AFS_EBUSY ? "another process uses it" : afs_err_text(err));
-	struct rpc_service service;
-	client_service(c->client, &service);
+	struct rpc_service callbacks, tools;
+	client_service(c->client, &callbacks);
+	pioctl_service(c->client, &tools);
 	/* Servers elsewhere cannot be reached from a port that is bound to loopback. */
-	uint32_t ip = conf->database_servers.n ? 0 : conf->listen.v[0];
-	TRY(open_ports(c, w, CELL_CLIENT, &service, 1, WORKERS_CB, &ip, 1));
+	uint32_t ip = conf->database_servers.n ? 0 : conf->listen.v[0], loopback = INADDR_LOOPBACK;
+	TRY(open_ports(c, w, CELL_CLIENT, conf->roles.client.port, &callbacks, 1, WORKERS_CB, &ip, 1));
+	TRY(open_ports(c, w, CELL_CLIENT, (uint16_t)conf->client.tools_port, &tools, 1, WORKERS_CB, &loopback, 1));
 	err = client_start(c->client, c->roles[CELL_CLIENT].ports[0]);
 	if (err != AFS_OK)
 		return fail(w, "client", err, "%s", afs_err_text(err));

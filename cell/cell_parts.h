@@ -19,7 +19,7 @@
 #include "fileserver/volserver.h"
 #include "rx/io/port.h"
 
-enum { CELL_IPS_MAX = ADAPTERS_ADDRS_MAX };
+enum { CELL_IPS_MAX = ADAPTERS_ADDRS_MAX + 1 };
 enum cell_role { CELL_PT, CELL_VL, CELL_FS, CELL_VOL, CELL_CLIENT, CELL_ROLES };
 
 struct cell_role_ports {

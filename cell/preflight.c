@@ -128,6 +128,8 @@ static afs_err check_ports(const struct conf *c, struct buf *why)
 		for (size_t i = 0; i < ARRAY_SIZE(roles); i++)
 			if (roles[i].role->enabled)
 				TRY(try_port(roles[i].key, true, c->listen.v[a], roles[i].role->port, why));
+	if (c->roles.client.enabled)
+		TRY(try_port("client.tools_port", true, INADDR_LOOPBACK, (uint16_t)c->client.tools_port, why));
 	if (c->realm.mode == CONF_REALM_EMBEDDED)
 		for (int udp = 0; udp < 2; udp++)
 			TRY(try_port("realm.kdc_port", udp, c->listen.v[0], c->realm.kdc_port, why));

@@ -49,6 +49,9 @@ static void check_ports(struct conf_loader *l, const struct conf *c, const struc
 			if (all[k].role->enabled && all[k].role->port == all[i].role->port)
 				conf_problem(l, pos_at(root, all[i].path), all[i].path, "port %u is that of %s too",
 					all[i].role->port, all[k].path);
+		if (c->roles.client.enabled && all[i].role->port == c->client.tools_port)
+			conf_problem(l, pos_at(root, all[i].path), all[i].path, "port %u is that of client.tools_port too",
+				all[i].role->port);
 		if (c->realm.mode == CONF_REALM_EMBEDDED && all[i].role->port == c->realm.kdc_port)
 			conf_problem(l, pos_at(root, all[i].path), all[i].path, "port %u is that of realm.kdc_port too",
 				all[i].role->port);

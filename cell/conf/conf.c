@@ -279,6 +279,8 @@ static void finish(struct conf_loader *l, struct conf *c)
 	expand(l, &c->run, "<run>", run ? run : own_run);
 	if (c->realm.name && strcmp(c->realm.name, "<CELL>") == 0)
 		expand(l, &c->realm.name, "<CELL>", upper);
+	if (c->client.tools_port == 0)
+		c->client.tools_port = c->roles.client.port <= 65535 - 8 ? c->roles.client.port + 8 : c->roles.client.port - 8;
 	char **paths[] = {&c->run, &c->client.cache, &c->client.mount, &c->log.file, &c->audit.file, &c->realm.keytab,
 		&c->realm.krb5_conf};
 	if (c->partition_count == 0) {

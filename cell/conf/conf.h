@@ -120,6 +120,7 @@ struct conf {
 		char *mount; /* "": none */
 		char *cache; /* directory */
 		int64_t cache_size; /* bytes */
+		int64_t tools_port; /* never 0 after loading */
 	} client;
 
 	struct {

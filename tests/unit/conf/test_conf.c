@@ -301,7 +301,7 @@ static void differences_name_what_needs_a_restart(void **state)
 	(void)state;
 	CLEANUP(conf) struct conf *a = good(""), *b = good("roles: {client: {port: 17001}}\nlog: {level: debug}\n"
 							  "listen: [10.0.0.1]\npartitions: {b: /b}\nadministrators: [x]\n");
-	assert_int_equal(conf_fixed_differences(a, b, on_difference, NULL), 4);
+	assert_int_equal(conf_fixed_differences(a, b, on_difference, NULL), 5);
 }
 
 static void running_out_of_memory_is_an_error_and_no_leak(void **state)
