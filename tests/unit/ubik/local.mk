@@ -1,1 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
+check_PROGRAMS += tests/unit/ubik/test_ubik
+TESTS += tests/unit/ubik/test_ubik
+tests_unit_ubik_test_ubik_SOURCES = %reldir%/test_ubik.c tests/lib/dbcall.h
+tests_unit_ubik_test_ubik_LDADD = $(LIBS_TEST) $(LIBS_DBSERVER)
