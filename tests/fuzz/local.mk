@@ -14,6 +14,7 @@ FUZZERS = tests/fuzz/fuzz_acl \
 	tests/fuzz/fuzz_dir \
 	tests/fuzz/fuzz_challenge \
 	tests/fuzz/fuzz_conf \
+	tests/fuzz/fuzz_databases \
 	tests/fuzz/fuzz_dump \
 	tests/fuzz/fuzz_pioctl \
 	tests/fuzz/fuzz_response \
@@ -67,3 +68,7 @@ tests_fuzz_fuzz_rx_LDADD = $(LIBS_CORE)
 tests_fuzz_fuzz_dir_SOURCES = %reldir%/fuzz_dir.c $(fuzz_main)
 tests_fuzz_fuzz_dir_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
 tests_fuzz_fuzz_dir_LDADD = fileserver/store/libstore.a $(LIBS_BASE)
+
+tests_fuzz_fuzz_databases_SOURCES = %reldir%/fuzz_databases.c $(fuzz_main)
+tests_fuzz_fuzz_databases_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_databases_LDADD = $(LIBS_DBSERVER)
