@@ -10,7 +10,12 @@
  *   - when io_wants is set others keep out, since the I/O thread is about to enter and does all work.
  *
  * The I/O thread sleeps until the endpoint's next tick, but while there is traffic never longer than
- * NAP: then a worker that starts a new timer need not wake it for that. */
+ * NAP: then a worker that starts a new timer need not wake it for that.
+ *
+ * Waiting for datagrams is lent out: a thread that calls a peer and waits for a small answer, alone
+ * on its port, polls the socket itself and takes the answer without a hand-over.  The I/O thread
+ * notices such callers and parks: it leaves the socket alone, and takes it back when nobody borrowed
+ * it for PARK, or a borrower left while others wait. */
 #include "rx/io/port.h"
 #include "rx/io/udp.h"
 #include "rx/io/workers.h"
@@ -29,6 +34,8 @@
 
 #define NAP MSEC(25)
 #define ACTIVE SEC(1)
+#define PARK MSEC(1)
+#define PARK_LONG MSEC(32) /* while one borrower waits and waits */
 enum { SEND_BYTES = 512 * 1024 }; /* sent in one go before others may enter */
 
 /* Four of these make one run of segments (65507 bytes): over lo, the fastest there is. */
@@ -43,10 +50,22 @@ struct port {
 	bool stop;          /* lock */
 	mono_ns sleeps_to;  /* lock: when the I/O thread looks by itself; 0: at once */
 	mono_ns active;     /* lock: last time there was something to do */
+	atomic_llong due;   /* when the endpoint next wants a turn, as of the last one */
+
+	atomic_int poller;      /* enum poller: who waits on the socket */
+	atomic_uint waiters;    /* threads that wait for a call of this port */
+	atomic_uint borrows;    /* counts */
+	atomic_bool hand_back;  /* a borrower left, and the I/O thread should not wait for another */
+	atomic_bool parks_long; /* it would not look by itself soon */
+	int interrupt_fd;       /* ends a borrower's wait */
+	/* the I/O thread's alone */
+	unsigned woken_seen, served_seen, lonely; /* lonely: turns in a row that woke one caller */
 	char name[16], version[64];
 };
 
-static _Thread_local const struct rpc_port *io_self;
+enum poller { POLLER_NONE, POLLER_IO, POLLER_CALLER };
+
+static _Thread_local const struct rpc_port *io_self, *borrowed;
 
 static struct port *port_of(struct rpc_port *rpc) { return (struct port *)rpc; }
 
@@ -95,13 +114,22 @@ static bool turn(struct port *p, bool receive) REQUIRES(p->rpc.lock)
 	return send_some(p, now) || more;
 }
 
+/* When the next turn is wanted. */
+static mono_ns next_due(struct port *p, mono_ns now) REQUIRES(p->rpc.lock)
+{
+	struct rpc_dues dues = rpc_engine_tick(&p->rpc, now);
+	mono_ns at = MIN(rx_endpoint_next_tick(p->rpc.ep), MIN(dues.soon, dues.later));
+	atomic_store(&p->due, at);
+	return at;
+}
+
 /* Does the I/O thread have to be told of what a turn on another thread brought up? */
 static bool io_needed(struct port *p) REQUIRES(p->rpc.lock)
 {
 	if (!p->sleeps_to)
 		return false;
-	bool needed = p->rpc.inline_head || rpc_engine_has_gone(&p->rpc) ||
-		rx_endpoint_next_tick(p->rpc.ep) < p->sleeps_to - NAP ||
+	mono_ns due = next_due(p, p->active);
+	bool needed = p->rpc.inline_head || rpc_engine_has_gone(&p->rpc) || due < p->sleeps_to - NAP ||
 		(p->rpc.lazy_head && p->rpc.lazy_at < p->sleeps_to);
 	if (needed)
 		p->sleeps_to = 0;
@@ -110,14 +138,14 @@ static bool io_needed(struct port *p) REQUIRES(p->rpc.lock)
 
 /* --- the driver ------------------------------------------------------------------------------- */
 
-static void leave(struct rpc_port *rpc) RELEASE(rpc->lock);
-static void leave(struct rpc_port *rpc)
+static void leave(struct rpc_port *rpc, bool receive) RELEASE(rpc->lock);
+static void leave(struct rpc_port *rpc, bool receive)
 {
 	struct port *p = port_of(rpc);
 	if (!rpc->ep)
 		rpc_engine_work(rpc, 0); /* closed: calls that were refused are given back */
 	else if (io_self != rpc) {
-		while (turn(p, false) && !atomic_load(&rpc->io_wants))
+		while (turn(p, receive) && !atomic_load(&rpc->io_wants))
 			continue;
 		bool needed = io_needed(p);
 		mtx_unlock(&rpc->lock);
@@ -133,7 +161,7 @@ static void kick(struct rpc_port *rpc)
 	if (io_self == rpc)
 		return; /* its next turn is near */
 	while (atomic_load(&rpc->work_waits) && !atomic_load(&rpc->io_wants) && mtx_trylock(&rpc->lock))
-		leave(rpc);
+		leave(rpc, false);
 }
 
 static mono_ns port_enter(struct rpc_port *rpc) ACQUIRE(rpc->lock);
@@ -146,14 +174,72 @@ static mono_ns port_enter(struct rpc_port *rpc)
 static void port_leave(struct rpc_port *rpc) RELEASE(rpc->lock);
 static void port_leave(struct rpc_port *rpc)
 {
-	leave(rpc);
+	leave(rpc, false);
 	kick(rpc);
 }
 
-static void port_wait(struct rpc_port *rpc, struct rpc_stream *s)
+/* Wait on the socket for what comes, a wake-up through `fd`, or `until`.  True: there is something to
+ * receive.  Without the socket only for the other two. */
+static bool poll_until(struct port *p, bool socket, int fd, mono_ns until)
 {
-	(void)rpc;
-	rpc_stream_wait(s);
+	struct pollfd fds[2] = {{.fd = socket ? p->udp.fd : -1, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+	struct timespec ts, *timeout = NULL;
+	if (until != MONO_NEVER) {
+		int64_t left = MAX(until - clk_mono(), INT64_C(0));
+		ts = (struct timespec){.tv_sec = (time_t)(left / NS_PER_SEC), .tv_nsec = left % NS_PER_SEC};
+		timeout = &ts;
+	}
+	if (ppoll(fds, 2, timeout, NULL) <= 0)
+		return false;
+	if (fds[1].revents) {
+		uint64_t count;
+		(void)!read(fd, &count, sizeof(count)); /* only to make it quiet again */
+	}
+	return fds[0].revents;
+}
+
+static void port_interrupt(struct rpc_port *rpc)
+{
+	uint64_t one = 1;
+	if (borrowed != rpc)
+		(void)!write(port_of(rpc)->interrupt_fd, &one, sizeof(one)); /* full: it is on its way */
+}
+
+/* Wait on the socket in the I/O thread's stead, once. */
+static void borrow(struct port *p, struct rpc_stream *s) REQUIRES(s->lock)
+{
+	struct rpc_port *rpc = &p->rpc;
+	atomic_store(&s->polls, true);
+	mtx_unlock(&s->lock);
+	atomic_fetch_add(&p->borrows, 1);
+	if (poll_until(p, true, p->interrupt_fd, atomic_load(&p->due)) || atomic_load(&p->due) <= clk_mono()) {
+		borrowed = rpc;
+		mtx_lock(&rpc->lock);
+		leave(rpc, true);
+		kick(rpc);
+		borrowed = NULL;
+	}
+	mtx_lock(&s->lock);
+	atomic_store(&s->polls, false);
+}
+
+static void port_wait(struct rpc_port *rpc, struct rpc_stream *s) REQUIRES(s->lock)
+{
+	struct port *p = port_of(rpc);
+	int none = POLLER_NONE;
+	bool alone = atomic_fetch_add(&p->waiters, 1) == 0;
+	bool small = !s->service && s->waiting == RPC_WAIT_READ && s->rx_total <= RPC_SMALL;
+	if (!alone || !small || !atomic_compare_exchange_strong(&p->poller, &none, POLLER_CALLER)) {
+		rpc_stream_wait(s);
+		atomic_fetch_sub(&p->waiters, 1);
+		return;
+	}
+	borrow(p, s);
+	atomic_store(&p->poller, POLLER_NONE);
+	if (atomic_fetch_sub(&p->waiters, 1) > 1 || atomic_load(&p->parks_long)) {
+		atomic_store(&p->hand_back, true);
+		wake(p);
+	}
 }
 
 static afs_err submit(struct rpc_port *rpc, struct rpc_stream *s)
@@ -170,7 +256,8 @@ static void port_free(struct rpc_port *rpc)
 }
 
 static const struct rpc_driver driver = {
-	.kick = kick, .enter = port_enter, .leave = port_leave, .wait = port_wait, .submit = submit, .free = port_free,
+	.kick = kick, .enter = port_enter, .leave = port_leave, .wait = port_wait,
+	.interrupt = port_interrupt, .submit = submit, .free = port_free,
 };
 
 /* --- the I/O thread ---------------------------------------------------------------------------- */
@@ -183,23 +270,33 @@ static void io_enter(struct port *p)
 	atomic_store(&p->rpc.io_wants, false);
 }
 
-/* Wait for a datagram, a wake-up or `until`.  True: there is something to receive. */
-static bool io_sleep(struct port *p, mono_ns until)
+/* Is it one caller, waiting for one answer after the other, that keeps this thread busy? */
+static bool lonely_caller(struct port *p) REQUIRES(p->rpc.lock)
 {
-	struct pollfd fds[2] = {{.fd = p->udp.fd, .events = POLLIN}, {.fd = p->wake_fd, .events = POLLIN}};
-	struct timespec ts, *timeout = NULL;
-	if (until != MONO_NEVER) {
-		int64_t left = MAX(until - clk_mono(), INT64_C(0));
-		ts = (struct timespec){.tv_sec = (time_t)(left / NS_PER_SEC), .tv_nsec = left % NS_PER_SEC};
-		timeout = &ts;
-	}
-	if (ppoll(fds, 2, timeout, NULL) <= 0)
+	unsigned woken = p->rpc.callers_woken - p->woken_seen, served = p->rpc.served - p->served_seen;
+	p->woken_seen += woken;
+	p->served_seen += served;
+	if (served || woken > 1)
+		p->lonely = 0;
+	else if (woken)
+		p->lonely++;
+	return p->lonely >= 2;
+}
+
+/* Leave the socket to borrowers for a while.  True: it is this thread's again. */
+static bool io_park(struct port *p, mono_ns *park, unsigned *seen)
+{
+	atomic_store(&p->parks_long, *park > PARK);
+	(void)poll_until(p, false, p->wake_fd, clk_mono() + *park); /* it polls nothing to receive from */
+	atomic_store(&p->parks_long, false);
+	unsigned borrows = atomic_load(&p->borrows);
+	bool active = borrows != *seen;
+	*seen = borrows;
+	*park = active ? PARK : MIN(*park * 2, PARK_LONG);
+	if (active && !atomic_exchange(&p->hand_back, false))
 		return false;
-	if (fds[1].revents) {
-		uint64_t count;
-		(void)!read(p->wake_fd, &count, sizeof(count)); /* only to make it quiet again */
-	}
-	return fds[0].revents;
+	int none = POLLER_NONE;
+	return atomic_compare_exchange_strong(&p->poller, &none, POLLER_IO);
 }
 
 static void *io_main(void *arg)
@@ -208,7 +305,9 @@ static void *io_main(void *arg)
 	struct rpc_port *rpc = &p->rpc;
 	pthread_setname_np(pthread_self(), p->name);
 	io_self = rpc;
-	bool receive = false;
+	bool receive = false, mine = true;
+	mono_ns park = PARK;
+	unsigned seen = 0;
 	for (;;) {
 		io_enter(p);
 		if (p->stop)
@@ -219,11 +318,12 @@ static void *io_main(void *arg)
 		mono_ns now = p->active;
 		if (idle)
 			p->active = was_active;
-		mono_ns until = MIN(rpc_engine_lazy(rpc, now), rx_endpoint_next_tick(rpc->ep));
+		mono_ns until = next_due(p, now);
 		if (now - p->active < ACTIVE)
 			until = MIN(until, now + NAP);
 		struct rpc_stream *ready = rpc_engine_take_inline(rpc);
-		p->sleeps_to = ready || more ? 0 : until;
+		p->sleeps_to = ready || more ? 0 : mine ? until : MIN(until, now + park);
+		bool lonely = lonely_caller(p);
 		mtx_unlock(&rpc->lock);
 
 		if (rpc_engine_has_gone(rpc))
@@ -234,9 +334,21 @@ static void *io_main(void *arg)
 			receive = false; /* first send what they said */
 			continue;
 		}
-		receive = more;
-		if (!more && !atomic_load(&rpc->work_waits))
-			receive = io_sleep(p, until);
+		receive = more && mine;
+		if (more || atomic_load(&rpc->work_waits))
+			continue;
+		if (mine && lonely && atomic_load(&p->waiters) <= 1) {
+			mine = false;
+			park = PARK;
+			seen = atomic_load(&p->borrows);
+			atomic_store(&p->poller, POLLER_NONE);
+		}
+		if (mine) {
+			receive = poll_until(p, true, p->wake_fd, until);
+		} else if (io_park(p, &park, &seen)) {
+			mine = receive = true;
+			p->lonely = 0;
+		}
 	}
 	mtx_unlock(&rpc->lock);
 	return NULL;
@@ -268,7 +380,8 @@ static afs_err port_start(struct port *p, const struct rpc_port_config *config)
 	};
 	TRY(udp_open(&p->udp, &udp));
 	p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (p->wake_fd < 0)
+	p->interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (p->wake_fd < 0 || p->interrupt_fd < 0)
 		return log_error(afs_err_from_errno(errno), "rx.port.no_eventfd reason=\"%s\"", strerror(errno));
 	const struct rx_endpoint_config ec = {
 		.pool = config->pool,
@@ -296,6 +409,8 @@ static void port_end(struct port *p)
 	p->rpc.ep = NULL;
 	if (p->wake_fd >= 0)
 		close(p->wake_fd);
+	if (p->interrupt_fd >= 0)
+		close(p->interrupt_fd);
 	udp_close(&p->udp);
 }
 
@@ -304,7 +419,8 @@ afs_err rpc_port_open(const struct rpc_port_config *config, struct rpc_port **ou
 	struct port *p = mem_new(struct port);
 	if (!p)
 		return AFS_ENOMEM;
-	p->wake_fd = p->udp.fd = -1;
+	p->wake_fd = p->interrupt_fd = p->udp.fd = -1;
+	atomic_init(&p->poller, POLLER_IO);
 	p->workers = config->workers;
 	snprintf(p->name, sizeof(p->name), "%.12s-io", config->name);
 	snprintf(p->version, sizeof(p->version), "afscell %s", PACKAGE_VERSION);

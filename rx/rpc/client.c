@@ -16,6 +16,10 @@ struct rpc_conn {
 	struct rx_conn *rx[RPC_CONNS_MAX]; /* port->lock */
 	unsigned rx_count;                 /* port->lock */
 	struct list waiters;               /* port->lock: streams that want a channel */
+	struct rx_call *linger[4 * RPC_CONNS_MAX]; /* port->lock: answered, not yet said to be */
+	unsigned linger_count;             /* port->lock */
+	mono_ns linger_until;              /* port->lock */
+	struct list linger_node;           /* port->lock: of port->lingering while linger_count > 0 */
 	atomic_llong rtt_ns;
 };
 
@@ -40,6 +44,45 @@ struct rpc_conn *rpc_conn_ref(struct rpc_conn *c)
 	return c;
 }
 
+static struct rx_conn *linger_pop_locked(struct rpc_conn *c, mono_ns now)
+{
+	struct rx_call *call = c->linger[--c->linger_count];
+	struct rx_conn *rx = rx_call_conn(call);
+	rx_call_done(call, now);
+	rx_call_unref(call);
+	if (!c->linger_count)
+		list_remove(&c->linger_node);
+	return rx;
+}
+
+static void linger_end_locked(struct rpc_conn *c, mono_ns now)
+{
+	while (c->linger_count)
+		(void)linger_pop_locked(c, now); /* still held by c->rx, and not needed here */
+}
+
+void rpc_conn_linger(struct rpc_conn *c, struct rx_call *call, mono_ns now)
+{
+	if (c->linger_count == ARRAY_SIZE(c->linger))
+		linger_end_locked(c, now);
+	if (!c->linger_count) {
+		c->linger_until = now + RPC_LINGER;
+		list_push_back(&c->port->lingering, &c->linger_node);
+	}
+	c->linger[c->linger_count++] = call;
+}
+
+mono_ns rpc_conns_tick(struct rpc_port *port, mono_ns now)
+{
+	for (struct list *e; (e = list_first(&port->lingering));) {
+		struct rpc_conn *c = list_entry(e, struct rpc_conn, linger_node);
+		if (c->linger_until > now)
+			return c->linger_until;
+		linger_end_locked(c, now);
+	}
+	return MONO_NEVER;
+}
+
 static void let_go_locked(struct rpc_conn *c, unsigned i)
 {
 	rx_conn_unref(c->rx[i]);
@@ -56,6 +99,7 @@ void rpc_conn_unref(struct rpc_conn *c)
 	mono_ns now = port->driver->enter(port);
 	/* its last calls were released before this, and may still stand in the queue */
 	rpc_engine_work(port, now);
+	linger_end_locked(c, now);
 	while (c->rx_count)
 		let_go_locked(c, c->rx_count - 1);
 	port->driver->leave(port);
@@ -64,11 +108,12 @@ void rpc_conn_unref(struct rpc_conn *c)
 	rpc_port_unref(port);
 }
 
-void rpc_conns_close(struct rpc_port *port)
+void rpc_conns_close(struct rpc_port *port, mono_ns now)
 {
 	list_each(e, &port->conns)
 	{
 		struct rpc_conn *c = list_entry(e, struct rpc_conn, node);
+		linger_end_locked(c, now);
 		while (c->rx_count)
 			let_go_locked(c, c->rx_count - 1);
 	}
@@ -105,10 +150,12 @@ static afs_err start_locked(struct rpc_conn *c, struct rpc_stream *s, mono_ns no
 {
 	if (c->port->closing)
 		return AFS_ECANCELLED;
-	for (unsigned i = c->rx_count; i-- > 0;)
+	struct rx_call *call = NULL;
+	while (c->linger_count && !call)
+		call = rx_call_new(linger_pop_locked(c, now), now);
+	for (unsigned i = c->rx_count; i-- > 0 && !call;)
 		if (rx_conn_error(c->rx[i], NULL) != AFS_OK)
 			let_go_locked(c, i);
-	struct rx_call *call = NULL;
 	for (unsigned i = 0; i < c->rx_count && !call; i++)
 		call = rx_call_new(c->rx[i], now);
 	if (!call && c->rx_count == RPC_CONNS_MAX)
@@ -144,7 +191,7 @@ void rpc_conn_freed(struct rpc_conn *c, mono_ns now)
 		mtx_lock(&s->lock);
 		s->waiting = RPC_WAIT_NONE;
 		mtx_unlock(&s->lock);
-		cond_signal(&s->cond);
+		rpc_stream_signal(s);
 	}
 }
 

@@ -21,6 +21,7 @@ afs_err rpc_port_init(struct rpc_port *port, const struct rpc_service *services,
 	cond_init(&port->drained);
 	list_init(&port->streams);
 	list_init(&port->conns);
+	list_init(&port->lingering);
 	port->inline_tail = &port->inline_head;
 	port->work_tail = &port->work_head;
 	return AFS_OK;
@@ -83,6 +84,7 @@ void rpc_engine_events(struct rpc_port *port, mono_ns now)
 		struct rpc_stream *s = rx_call_user(ev.call);
 		switch (ev.kind) {
 		case RX_EV_CALL_NEW:
+			port->served++;
 			rpc_dispatch_new(port, ev.call, now);
 			break;
 		case RX_EV_READABLE:
@@ -125,7 +127,7 @@ void rpc_engine_close(struct rpc_port *port, mono_ns now)
 	rx_endpoint_close(port->ep, now);
 	rpc_engine_events(port, now);
 	end_all(port, true); /* what has no call any more */
-	rpc_conns_close(port);
+	rpc_conns_close(port, now);
 }
 
 void rpc_engine_drain(struct rpc_port *port)

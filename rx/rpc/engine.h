@@ -31,8 +31,10 @@ struct rpc_driver {
 	 * and sends what there is to send before it lets go. */
 	mono_ns (*enter)(struct rpc_port *port);
 	void (*leave)(struct rpc_port *port);
-	/* Wait until the stream is signalled; its lock is held, and given up meanwhile. */
+	/* Wait until the stream is signalled, or for no reason; its lock is held, and given up meanwhile. */
 	void (*wait)(struct rpc_port *port, struct rpc_stream *s);
+	/* End a wait that has the stream's `polls` set. */
+	void (*interrupt)(struct rpc_port *port);
 	/* A call wants a worker, which runs rpc_stream_serve(s).  AFS_EOVERLOAD: refused.  Called with
 	 * port->lock held. */
 	afs_err (*submit)(struct rpc_port *port, struct rpc_stream *s);
@@ -66,6 +68,8 @@ struct rpc_port {
 	struct rpc_stream **inline_tail; /* lock */
 	struct rpc_stream *lazy_head;    /* lock: readers that are woken at lazy_at */
 	mono_ns lazy_at;                 /* lock */
+	struct list lingering;           /* lock: rpc_conns with calls that end at linger_at, oldest first */
+	unsigned callers_woken, served;  /* lock: callers that got an answer, calls that came; counters */
 
 	struct mtx queue_lock;
 	struct rpc_work *work_head, **work_tail; /* queue_lock */
@@ -86,8 +90,13 @@ enum {
 	RPC_WAKE_BYTES = 256 * 1024, /* a reader in mid-stream sleeps until so much waits for it */
 	RPC_WAKE_PACKETS = 16,
 	RPC_CONNS_MAX = 16,          /* Rx connections beneath one rpc_conn: 64 calls at once */
+	RPC_SMALL = 16 * 1024,       /* a reply up to this is a small one */
 };
 #define RPC_LAZY USEC(300) /* and no longer than this */
+/* A small call that was answered keeps its channel for so long: the next call on it says by itself
+ * that the answer arrived, and saves an ACK with a wake-up at the other side.  Peers repeat an
+ * answer after 220 ms at the earliest, and allow for 400 (rx.md §3.2, §6). */
+#define RPC_LINGER MSEC(10)
 
 /* Set up the parts of this layer in zeroed memory; ep, driver and pool are the driver's to fill
  * before traffic.  AFS_ENOMEM. */
@@ -105,8 +114,12 @@ bool rpc_posted(struct rpc_port *port, const struct rpc_work *work);
 void rpc_engine_work(struct rpc_port *port, mono_ns now) REQUIRES(port->lock);
 /* With port->lock held: take the endpoint's events. */
 void rpc_engine_events(struct rpc_port *port, mono_ns now) REQUIRES(port->lock);
-/* With port->lock held: wake readers that were left to sleep; MONO_NEVER when there are none. */
-mono_ns rpc_engine_lazy(struct rpc_port *port, mono_ns now) REQUIRES(port->lock);
+/* With port->lock held: do what is due, and give the time of what comes next.  `soon` is when a
+ * reader is to be woken that was left to sleep; `later` bears a delay of some ms.  MONO_NEVER: none. */
+struct rpc_dues {
+	mono_ns soon, later;
+};
+struct rpc_dues rpc_engine_tick(struct rpc_port *port, mono_ns now) REQUIRES(port->lock);
 /* With port->lock held: the INLINE calls that are ready, to be served one by one without it. */
 struct rpc_stream *rpc_engine_take_inline(struct rpc_port *port) REQUIRES(port->lock);
 /* Without locks: run the gone hooks that are due. */

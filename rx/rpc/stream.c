@@ -105,6 +105,14 @@ void rpc_stream_bind(struct rpc_stream *s, struct rx_call *call)
 
 void rpc_stream_wait(struct rpc_stream *s) { cond_wait(&s->cond, &s->lock); }
 
+void rpc_stream_signal(struct rpc_stream *s)
+{
+	/* it cannot be freed meanwhile: that takes port->lock */
+	cond_signal(&s->cond);
+	if (atomic_load(&s->polls))
+		s->port->driver->interrupt(s->port);
+}
+
 void rpc_stream_destroy(struct rpc_stream *s)
 {
 	struct rpc_port *port = s->port;
@@ -155,7 +163,8 @@ static void lazy_add(struct rpc_stream *s, mono_ns now)
 	port->lazy_head = s;
 }
 
-mono_ns rpc_engine_lazy(struct rpc_port *port, mono_ns now)
+static mono_ns wake_lazy(struct rpc_port *port, mono_ns now) REQUIRES(port->lock);
+static mono_ns wake_lazy(struct rpc_port *port, mono_ns now)
 {
 	if (!port->lazy_head)
 		return MONO_NEVER;
@@ -171,10 +180,15 @@ mono_ns rpc_engine_lazy(struct rpc_port *port, mono_ns now)
 			s->waiting = RPC_WAIT_NONE;
 		mtx_unlock(&s->lock);
 		if (wake)
-			cond_signal(&s->cond);
+			rpc_stream_signal(s);
 		s = next;
 	}
 	return MONO_NEVER;
+}
+
+struct rpc_dues rpc_engine_tick(struct rpc_port *port, mono_ns now)
+{
+	return (struct rpc_dues){.soon = wake_lazy(port, now), .later = rpc_conns_tick(port, now)};
 }
 
 static bool worth_waking_locked(const struct rpc_stream *s)
@@ -211,8 +225,11 @@ void rpc_stream_receive(struct rpc_stream *s, mono_ns now)
 	if (wake)
 		s->waiting = RPC_WAIT_NONE;
 	mtx_unlock(&s->lock);
-	if (wake)
-		cond_signal(&s->cond); /* it cannot be freed: that takes port->lock */
+	if (wake) {
+		rpc_stream_signal(s);
+		if (!s->service && s->rx_total <= RPC_SMALL)
+			s->port->callers_woken++;
+	}
 	if (lazy)
 		lazy_add(s, now);
 }
@@ -239,7 +256,7 @@ void rpc_stream_push(struct rpc_stream *s, mono_ns now)
 	bool rest = s->tx.head;
 	mtx_unlock(&s->lock);
 	if (wake)
-		cond_signal(&s->cond);
+		rpc_stream_signal(s);
 	if (go.head)
 		rx_call_send(s->call, now, go.head);
 	if (s->state == RPC_FINISHED && !rest)
@@ -257,7 +274,7 @@ void rpc_stream_end(struct rpc_stream *s, afs_err err, int32_t code)
 	rpc_queue_clear(&s->tx);
 	s->waiting = RPC_WAIT_NONE;
 	mtx_unlock(&s->lock);
-	cond_signal(&s->cond);
+	rpc_stream_signal(s);
 	if (s->state == RPC_FINISHED || s->state == RPC_COLLECTING)
 		rpc_stream_destroy(s);
 }
@@ -284,8 +301,12 @@ static void stream_work(struct rpc_port *port, struct rpc_work *work, mono_ns no
 			rx_call_consumed(s->call, now, consumed);
 		if (abort)
 			rx_call_abort(s->call, now, code);
-		else if (done)
+		else if (done && s->rx_total <= RPC_SMALL) {
+			rx_call_set_user(s->call, NULL);
+			rpc_conn_linger(s->conn, TAKE(s->call), now);
+		} else if (done) {
 			rx_call_done(s->call, now);
+		}
 	}
 	if (collect) {
 		s->state = RPC_COLLECTING;

@@ -53,6 +53,7 @@ struct rpc_stream {
 	bool tx_void;                /* lock: the peer has begun its reply and reads no more */
 	uint32_t body_max;           /* lock: bytes of body per packet */
 	enum rpc_waiting waiting;    /* lock */
+	atomic_bool polls;           /* written under lock: its user waits inside the driver, not on cond */
 	bool started;                /* lock: a call made has its channel */
 	atomic_bool over;            /* written under lock: ended from outside, err and code say how */
 	afs_err err;                 /* lock */
@@ -96,8 +97,10 @@ void rpc_queue_clear(struct rpc_queue *q);
 
 /* NULL: out of memory. */
 struct rpc_stream *rpc_stream_new(struct rpc_port *port);
-/* For a driver whose threads wait on conditions; s->lock is held. */
+/* For drivers: wait for the condition; s->lock is held. */
 void rpc_stream_wait(struct rpc_stream *s) REQUIRES(s->lock);
+/* With port->lock and not s->lock: whoever waits for the stream looks again. */
+void rpc_stream_signal(struct rpc_stream *s);
 /* With port->lock: bind to the endpoint's call (takes a reference) and read what does not change. */
 void rpc_stream_bind(struct rpc_stream *s, struct rx_call *call) REQUIRES(s->port->lock);
 /* With port->lock: forget the endpoint's call and free. */
@@ -146,5 +149,9 @@ void rpc_dispatch_more(struct rpc_stream *s, mono_ns now) REQUIRES(s->port->lock
 
 /* client.c, with port->lock: a call of `c` ended, so a waiting one may start. */
 void rpc_conn_freed(struct rpc_conn *c, mono_ns now);
+/* client.c, with port->lock: keep an ended small call for a moment; takes the reference. */
+void rpc_conn_linger(struct rpc_conn *c, struct rx_call *call, mono_ns now);
+/* client.c, with port->lock: end those whose time has come; gives the time of the next. */
+mono_ns rpc_conns_tick(struct rpc_port *port, mono_ns now);
 /* client.c, with port->lock: the port closes. */
-void rpc_conns_close(struct rpc_port *port);
+void rpc_conns_close(struct rpc_port *port, mono_ns now);
