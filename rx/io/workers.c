@@ -29,6 +29,7 @@ struct worker {
 	struct cond wake;
 	struct list link; /* of idle, or of gone */
 	bool woken;
+	bool started; /* thread is to be joined */
 };
 
 struct rpc_workers {
@@ -38,7 +39,7 @@ struct rpc_workers {
 	struct map lines;
 	struct list turns;     /* lines with something to run, in order */
 	struct list idle;      /* workers, the last to fall idle first */
-	struct list gone;      /* workers that left and want to be joined */
+	struct list gone;      /* workers that left, to be joined and used again */
 	struct list spare;     /* lines for reuse */
 	unsigned spare_count;
 	struct cond left; /* a thread went */
@@ -120,21 +121,6 @@ static struct rpc_stream *take_locked(struct rpc_workers *w, struct line **of)
 	return s;
 }
 
-static void join_gone(struct rpc_workers *w)
-{
-	for (;;) {
-		mtx_lock(&w->lock);
-		struct list *e = list_pop_front(&w->gone);
-		mtx_unlock(&w->lock);
-		if (!e)
-			return;
-		struct worker *me = list_entry(e, struct worker, link);
-		pthread_join(me->thread, NULL);
-		cond_fini(&me->wake);
-		mem_free(me);
-	}
-}
-
 static void *worker_main(void *arg)
 {
 	struct worker *me = arg;
@@ -176,19 +162,24 @@ static void *worker_main(void *arg)
 
 static bool spawn_locked(struct rpc_workers *w)
 {
-	struct worker *me = mem_new(struct worker);
+	struct list *e = list_pop_front(&w->gone);
+	struct worker *me = e ? list_entry(e, struct worker, link) : mem_new(struct worker);
 	if (!me)
 		return false;
-	me->pool = w;
-	cond_init(&me->wake);
+	if (e && me->started) {
+		pthread_join(me->thread, NULL); /* it has nothing left to do but return */
+	} else if (!e) {
+		me->pool = w;
+		cond_init(&me->wake);
+	}
 	pthread_attr_t attr;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 1 << 20);
 	int eno = pthread_create(&me->thread, &attr, worker_main, me);
 	pthread_attr_destroy(&attr);
+	me->started = eno == 0;
 	if (eno) {
-		cond_fini(&me->wake);
-		mem_free(me);
+		list_push_back(&w->gone, &me->link);
 		return false;
 	}
 	w->threads++;
@@ -198,7 +189,6 @@ static bool spawn_locked(struct rpc_workers *w)
 afs_err rpc_workers_submit(struct rpc_workers *w, struct rpc_stream *s)
 {
 	struct cond *wake = NULL;
-	bool join = false;
 	mtx_lock(&w->lock);
 	struct line *line = w->stop || w->waiting >= WORKERS_QUEUE ?
 		NULL : line_get_locked(w, rpc_stream_peer(s).ip);
@@ -218,7 +208,6 @@ afs_err rpc_workers_submit(struct rpc_workers *w, struct rpc_stream *s)
 			next->woken = true;
 			wake = &next->wake;
 		} else if (w->threads < w->max) {
-			join = !list_empty(&w->gone);
 			if (!spawn_locked(w) && w->threads == 0) {
 				/* nobody would ever serve it */
 				list_remove(rpc_stream_link(s));
@@ -231,11 +220,9 @@ afs_err rpc_workers_submit(struct rpc_workers *w, struct rpc_stream *s)
 			}
 		}
 	}
-	if (wake)
-		cond_signal(wake); /* under the lock: an idle worker may leave and be freed without it */
 	mtx_unlock(&w->lock);
-	if (join)
-		join_gone(w);
+	if (wake)
+		cond_signal(wake); /* workers are not freed before the pool is */
 	return AFS_OK;
 }
 
@@ -257,7 +244,13 @@ void rpc_workers_free(struct rpc_workers *w)
 	while (w->threads)
 		cond_wait(&w->left, &w->lock);
 	mtx_unlock(&w->lock);
-	join_gone(w);
+	for (struct list *e; (e = list_pop_front(&w->gone));) {
+		struct worker *me = list_entry(e, struct worker, link);
+		if (me->started)
+			pthread_join(me->thread, NULL);
+		cond_fini(&me->wake);
+		mem_free(me);
+	}
 	for (struct list *e; (e = list_pop_front(&w->spare));)
 		mem_free(list_entry(e, struct line, turn));
 	map_fini(&w->lines);

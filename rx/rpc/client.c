@@ -168,6 +168,7 @@ static afs_err start_locked(struct rpc_conn *c, struct rpc_stream *s, mono_ns no
 		return AFS_ENOMEM;
 	rpc_stream_bind(s, call);
 	rx_call_unref(call); /* bind took its own */
+	rpc_stream_quick_go(s, now);
 	return AFS_OK;
 }
 
@@ -197,13 +198,36 @@ void rpc_conn_freed(struct rpc_conn *c, mono_ns now)
 
 /* --- a call ------------------------------------------------------------------------------------ */
 
+/* A quick call: start it, or let it wait in line. */
+static void quick_work(struct rpc_port *port, struct rpc_work *work, mono_ns now)
+{
+	struct rpc_stream *s = container_of(work, struct rpc_stream, work);
+	work->run = rpc_stream_work;
+	mtx_lock(&s->lock);
+	bool unwanted = s->want_release;
+	mtx_unlock(&s->lock);
+	if (unwanted) {
+		rpc_stream_work(port, work, now);
+		return;
+	}
+	struct rpc_conn *c = s->conn;
+	list_push_back(&port->streams, &s->node);
+	afs_err err = list_empty(&c->waiters) ? start_locked(c, s, now) : AFS_EAGAIN;
+	if (err == AFS_EAGAIN && !port->closing)
+		list_push_back(&c->waiters, &s->link);
+	else if (err != AFS_OK)
+		rpc_stream_end(s, err == AFS_EAGAIN ? AFS_ECANCELLED : err, 0);
+}
+
 static afs_err start(struct rpc_conn *c, struct rpc_stream *s)
 {
 	struct rpc_port *port = c->port;
 	mono_ns now = port->driver->enter(port);
 	rpc_engine_work(port, now); /* channels given back just now */
 	afs_err err = list_empty(&c->waiters) ? start_locked(c, s, now) : AFS_EAGAIN;
-	if (err == AFS_EAGAIN && !port->closing)
+	if (err == AFS_EAGAIN && port->closing)
+		err = AFS_ECANCELLED;
+	if (err == AFS_EAGAIN)
 		list_push_back(&c->waiters, &s->link);
 	list_push_back(&port->streams, &s->node);
 	port->driver->leave(port);
@@ -230,6 +254,12 @@ static void stop(struct rpc_stream *s)
 	rpc_conn_unref(c);
 }
 
+/* An object with the room that packets of this conn need around their data. */
+static const struct rx_sec *sizes(const struct rpc_conn *c)
+{
+	return c->config.sec ? c->config.sec : rx_null_new(); /* which is one object for all */
+}
+
 afs_err rpc_begin(struct rpc_conn *c, const struct rpc_proc *proc, const void *in, struct rpc_call **out)
 {
 	struct rpc_stream *s = rpc_stream_new(c->port);
@@ -240,6 +270,13 @@ afs_err rpc_begin(struct rpc_conn *c, const struct rpc_proc *proc, const void *i
 	s->pub.iface = c->config.iface;
 	s->pub.proc = proc;
 	s->pub.peer = c->config.peer;
+	if (proc->shape != RPC_SPLIT && rpc_stream_quick(s, sizes(c), proc, in)) {
+		s->work.run = quick_work;
+		rpc_post(s->port, &s->work);
+		s->port->driver->kick(s->port);
+		*out = &s->pub;
+		return AFS_OK;
+	}
 	afs_err err = start(c, s);
 	if (err == AFS_OK)
 		err = rpc_stream_put(s, &proc->op, proc->in_put, in, c->config.iface->args_max);

@@ -63,8 +63,7 @@ void rpc_queue_clear(struct rpc_queue *q)
 
 /* --- life --------------------------------------------------------------------------------- */
 
-static void seal_out(struct rpc_stream *s);
-static void stream_work(struct rpc_port *port, struct rpc_work *work, mono_ns now);
+static void seal(struct rpc_stream *s, struct rpc_queue *queue);
 
 struct rpc_stream *rpc_stream_new(struct rpc_port *port)
 {
@@ -72,7 +71,7 @@ struct rpc_stream *rpc_stream_new(struct rpc_port *port)
 	if (!s)
 		return NULL;
 	s->port = port;
-	s->work.run = stream_work;
+	s->work.run = rpc_stream_work;
 	mtx_init(&s->lock, RANK_RPC_CALL);
 	cond_init(&s->cond);
 	rpc_queue_init(&s->rx);
@@ -280,7 +279,7 @@ void rpc_stream_end(struct rpc_stream *s, afs_err err, int32_t code)
 }
 
 /* What the user's side left to do: consumption, packets, and the end. */
-static void stream_work(struct rpc_port *port, struct rpc_work *work, mono_ns now)
+void rpc_stream_work(struct rpc_port *port, struct rpc_work *work, mono_ns now)
 {
 	struct rpc_stream *s = container_of(work, struct rpc_stream, work);
 	mtx_lock(&s->lock);
@@ -334,7 +333,7 @@ void rpc_stream_collect(struct rpc_stream *s)
 	struct rpc_port *port = rpc_port_ref(s->port); /* without streams it may be closed and freed */
 	mtx_lock(&s->lock);
 	s->want_collect = true;
-	rpc_post(port, &s->work); /* under the lock: see stream_work() */
+	rpc_post(port, &s->work); /* under the lock: see rpc_stream_work() */
 	mtx_unlock(&s->lock);
 	port->driver->kick(port);
 	rpc_port_unref(port);
@@ -344,7 +343,7 @@ void rpc_stream_release(struct rpc_stream *s, bool abort, int32_t code, bool don
 {
 	struct rpc_port *port = rpc_port_ref(s->port); /* as above */
 	if (!abort)
-		seal_out(s);
+		seal(s, &s->out);
 	mtx_lock(&s->lock);
 	if (!abort)
 		rpc_queue_append(&s->tx, &s->out);
@@ -352,7 +351,7 @@ void rpc_stream_release(struct rpc_stream *s, bool abort, int32_t code, bool don
 	s->abort_code = code;
 	s->want_done = done;
 	s->want_release = true;
-	rpc_post(port, &s->work); /* under the lock: see stream_work() */
+	rpc_post(port, &s->work); /* under the lock: see rpc_stream_work() */
 	mtx_unlock(&s->lock);
 	port->driver->kick(port);
 	rpc_port_unref(port);
@@ -638,7 +637,7 @@ static afs_err hand_over(struct rpc_stream *s, bool wait)
 {
 	if (!s->out.head)
 		return AFS_OK;
-	seal_out(s);
+	seal(s, &s->out);
 	mtx_lock(&s->lock);
 	while (wait && !s->over && !s->tx_void && s->tx.bytes > RPC_TX_BYTES) {
 		s->waiting = RPC_WAIT_WRITE;
@@ -681,7 +680,7 @@ static afs_err fill_begin(struct rpc_stream *s)
 	return AFS_OK;
 }
 
-/* The packet is as full as it gets; it is sealed with its neighbours, by seal_out(). */
+/* The packet is as full as it gets; it is sealed with its neighbours, by seal(). */
 static void fill_close(struct rpc_stream *s, bool last)
 {
 	struct rx_packet *p = TAKE(s->fill);
@@ -692,13 +691,13 @@ static void fill_close(struct rpc_stream *s, bool last)
 	rpc_queue_push(&s->out, p);
 }
 
-static void seal_out(struct rpc_stream *s)
+static void seal(struct rpc_stream *s, struct rpc_queue *queue)
 {
 	const struct rx_sec_ops *ops = s->sec->ops;
 	if (ops->sec_class == RX_SEC_NULL)
 		return;
-	s->out.bytes = 0;
-	for (struct rx_packet *p = s->out.head; p;) {
+	queue->bytes = 0;
+	for (struct rx_packet *p = queue->head; p;) {
 		struct rx_sec_body body[RPC_HAND_OVER_PACKETS];
 		size_t n = 0;
 		for (struct rx_packet *q = p; q && n < ARRAY_SIZE(body); q = q->next)
@@ -708,7 +707,7 @@ static void seal_out(struct rpc_stream *s)
 		for (size_t i = 0; i < n; i++, p = p->next) {
 			p->len = (uint32_t)body[i].body_len;
 			p->cksum = body[i].cksum;
-			s->out.bytes += p->len;
+			queue->bytes += p->len;
 		}
 	}
 }
@@ -843,4 +842,35 @@ void rpc_stream_drop(struct rpc_stream *s)
 		rx_packet_free(TAKE(s->fill));
 	rpc_queue_clear(&s->out);
 	s->used = s->room = 0;
+}
+
+bool rpc_stream_quick(struct rpc_stream *s, const struct rx_sec *sec, const struct rpc_proc *proc, const void *in)
+{
+	s->sec = sec;
+	s->body = RX_SAFE_BODY;
+	if (fill_begin(s) != AFS_OK)
+		return false;
+	struct xdr_out x = {fill_at(s), fill_at(s) + s->room, AFS_OK};
+	if (encode(&x, &proc->op, proc->in_put, in) != AFS_OK) {
+		rpc_stream_drop(s);
+		s->body = 0;
+		return false;
+	}
+	s->used = (size_t)(x.p - fill_at(s));
+	fill_close(s, true);
+	s->wrote_last = true;
+	mtx_lock(&s->lock);
+	s->quick = true;
+	rpc_queue_append(&s->tx, &s->out);
+	mtx_unlock(&s->lock);
+	return true;
+}
+
+void rpc_stream_quick_go(struct rpc_stream *s, mono_ns now)
+{
+	mtx_lock(&s->lock);
+	if (TAKE(s->quick))
+		seal(s, &s->tx);
+	mtx_unlock(&s->lock);
+	rpc_stream_push(s, now);
 }

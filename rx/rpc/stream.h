@@ -55,6 +55,7 @@ struct rpc_stream {
 	enum rpc_waiting waiting;    /* lock */
 	atomic_bool polls;           /* written under lock: its user waits inside the driver, not on cond */
 	bool started;                /* lock: a call made has its channel */
+	bool quick;                  /* lock: `tx` is the whole request, to be sealed at the start */
 	atomic_bool over;            /* written under lock: ended from outside, err and code say how */
 	afs_err err;                 /* lock */
 	int32_t code;                /* lock */
@@ -107,6 +108,7 @@ void rpc_stream_bind(struct rpc_stream *s, struct rx_call *call) REQUIRES(s->por
 void rpc_stream_destroy(struct rpc_stream *s) REQUIRES(s->port->lock);
 
 /* With port->lock: */
+void rpc_stream_work(struct rpc_port *port, struct rpc_work *work, mono_ns now) REQUIRES(port->lock);
 void rpc_stream_receive(struct rpc_stream *s, mono_ns now) REQUIRES(s->port->lock);
 void rpc_stream_push(struct rpc_stream *s, mono_ns now) REQUIRES(s->port->lock);
 void rpc_stream_end(struct rpc_stream *s, afs_err err, int32_t code) REQUIRES(s->port->lock);
@@ -136,6 +138,11 @@ void rpc_stream_drop(struct rpc_stream *s);
 afs_err rpc_stream_await_all(struct rpc_stream *s, size_t max);
 /* A worker found the arguments incomplete: let them be collected further. */
 void rpc_stream_collect(struct rpc_stream *s);
+/* A request that fits one packet of the smallest size: encode it and leave it to the endpoint to
+ * start the call, seal and send.  False: it does not fit, nothing happened. */
+bool rpc_stream_quick(struct rpc_stream *s, const struct rx_sec *sec, const struct rpc_proc *proc, const void *in);
+/* With port->lock: the call has started, what rpc_stream_quick left goes out. */
+void rpc_stream_quick_go(struct rpc_stream *s, mono_ns now) REQUIRES(s->port->lock);
 /* Tell the endpoint and give the stream back: it may be freed before this returns. */
 void rpc_stream_release(struct rpc_stream *s, bool abort, int32_t code, bool done);
 
