@@ -81,7 +81,7 @@ inner=$(includes | awk "$folder"'
 		open["fileserver/fileserver.h"] = open["fileserver/volserver.h"] = open["fileserver/ports.h"] = 1
 		open["fileserver/store/store.h"] = 1 # cell.c opens partitions, and declares volumes
 		open["dbserver/dbserver.h"] = open["client/client.h"] = open["client/ports.h"] = 1
-		open["client/pioctl/pioctl.h"] = 1 # cell.c puts its service on the client's port
+		open["client/pioctl/pioctl.h"] = 1 # cell.c puts its service on a port
 	}
 	{
 		from = folder($1); to = folder($3)

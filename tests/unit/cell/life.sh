@@ -82,7 +82,7 @@ sed -i 's/pub: user.alice/pub: proj/; s/roles:/roles:/' c.yaml
 PW=second-password up >move.out 2>&1
 check "a mount point that leads elsewhere is moved" grep -q 'mount point pub: now leads to volume proj' move.out
 sed 's/^client:.*/client: {mount: none}\nroles: {client: {port: 7201}}/' c.yaml >d.yaml
-LINES_MAX=2 check "what needs a restart is told" fails 'roles.client.port: changed, which takes a restart' env PW=second-password "$afscell" up --config d.yaml
+LINES_MAX=3 check "what needs a restart is told" fails 'roles.client.port: changed, which takes a restart' env PW=second-password "$afscell" up --config d.yaml
 rm d.yaml
 sed 's/pub: proj/user: proj/' c.yaml >e.yaml
 LINES_MAX=2 check "a directory is not replaced by a mount point" fails 'mount point user: a file or directory of that name is there' env PW=second-password "$afscell" up --config e.yaml
