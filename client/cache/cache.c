@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Chunks, room and content.  What always holds:
- *   - a page that is not valid is a hole in its slot, once no operation is at work on its chunk;
+ *   - whoever makes a page valid writes all of it: what an invalid page holds on disk is anything;
  *   - `used` counts valid pages, `reserved` those on their way to become valid, and their sum never
  *     passes `max`;
  *   - a chunk is on the LRU list exactly when none of its pages is dirty or being stored;
@@ -22,9 +22,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { WORDS = CACHE_CHUNK_PAGES / 64, FDS_MAX = 400 };
+#define INDEX_AREA (1u << 31) /* in the index: the number is an area's */
 #define ROOM_WAIT SEC(60)
 
 struct bits {
@@ -44,8 +46,9 @@ struct cache_file {
 	struct list open_lru; /* of files with a descriptor and nobody at work */
 	struct cache *cache;
 	struct cache_key key;
-	struct slot slot;
-	bool has_slot;
+	struct slot slot;  /* its own sparse file, */
+	uint32_t area;     /* or its place in the file that all small files share */
+	enum { NOWHERE, IN_AREA, IN_SLOT } place;
 	unsigned refs, io;
 	uint32_t ticket;
 	uint64_t dv;
@@ -58,12 +61,14 @@ struct cache {
 	struct mtx lock;
 	struct cond changed;
 	struct slots slots;
+	struct areas areas;
 	struct map files GUARDED_BY(lock);
 	struct list lru GUARDED_BY(lock);
 	struct list open_files GUARDED_BY(lock);
 	size_t fds GUARDED_BY(lock);
 	uint64_t used, reserved, max, dirty GUARDED_BY(lock); /* pages */
 	uint64_t chunks GUARDED_BY(lock);
+	uint8_t *area_buf; /* AREA_BYTES, to move files out of areas */
 	char *dir;
 	int lock_fd;
 };
@@ -226,34 +231,41 @@ static void file_free_if_unused(struct cache *c, struct cache_file *f) REQUIRES(
 	map_remove(&c->files, &f->by_key);
 	if (list_linked(&f->open_lru))
 		list_remove(&f->open_lru);
-	if (f->has_slot) {
+	if (f->place == IN_SLOT) {
 		if (f->slot.fd >= 0)
 			c->fds--;
 		slots_give(&c->slots, f->slot);
+	} else if (f->place == IN_AREA) {
+		areas_give(&c->areas, f->area);
 	}
 	mem_free(f->chunks);
 	mem_free(f);
 }
 
-/* A descriptor that stays open until io_end(). */
+static afs_err slot_ready(struct cache *c, struct slot *slot, bool take) REQUIRES(c->lock)
+{
+	if (c->fds >= FDS_MAX) {
+		struct list *e = list_pop_front(&c->open_files);
+		if (e) {
+			struct cache_file *old = list_entry(e, struct cache_file, open_lru);
+			close(old->slot.fd);
+			old->slot.fd = -1;
+			c->fds--;
+		}
+	}
+	TRY(take ? slots_take(&c->slots, slot) : slot_open(&c->slots, slot));
+	c->fds++;
+	return AFS_OK;
+}
+
+/* Content has a place, and its descriptor stays open until io_end(). */
 static afs_err io_begin(struct cache *c, struct cache_file *f) REQUIRES(c->lock)
 {
-	if (!f->has_slot || f->slot.fd < 0) {
-		if (c->fds >= FDS_MAX) {
-			struct list *e = list_pop_front(&c->open_files);
-			if (e) {
-				struct cache_file *old = list_entry(e, struct cache_file, open_lru);
-				close(old->slot.fd);
-				old->slot.fd = -1;
-				c->fds--;
-			}
-		}
-		if (f->has_slot)
-			TRY(slot_open(&c->slots, &f->slot));
-		else
-			TRY(slots_take(&c->slots, &f->slot));
-		f->has_slot = true;
-		c->fds++;
+	if (f->place == NOWHERE) {
+		TRY(areas_take(&c->areas, &f->area));
+		f->place = IN_AREA;
+	} else if (f->place == IN_SLOT && f->slot.fd < 0) {
+		TRY(slot_ready(c, &f->slot, false));
 	}
 	f->io++;
 	list_remove(&f->open_lru);
@@ -262,30 +274,63 @@ static afs_err io_begin(struct cache *c, struct cache_file *f) REQUIRES(c->lock)
 
 static void io_end(struct cache *c, struct cache_file *f) REQUIRES(c->lock)
 {
-	if (--f->io == 0)
+	if (--f->io == 0 && f->place == IN_SLOT) {
 		list_push_back(&c->open_files, &f->open_lru);
+	} else if (f->io == 0 && f->place == IN_AREA && !f->n) {
+		areas_give(&c->areas, f->area);
+		f->place = NOWHERE;
+	}
 	cond_broadcast(&c->changed);
 }
 
+/* Where a file's content is; valid between io_begin and io_end. */
+static int fd_of(const struct cache_file *f)
+{
+	return f->place == IN_SLOT ? f->slot.fd : f->cache->areas.fd;
+}
+static off_t at_of(const struct cache_file *f, uint64_t off)
+{
+	return (off_t)(f->place == IN_SLOT ? off : (uint64_t)f->area * AREA_BYTES + off);
+}
+
+/* Give the disk its blocks back.  Where that fails they stay in use, and nothing else is wrong. */
 static void punch(struct cache_file *f, uint64_t off, uint64_t len)
 {
-	if (fallocate(f->slot.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)len) == 0)
-		return;
-	/* A file system without holes (or an error): zeros do as well, and reading them is right. */
-	static const uint8_t zeros[16384];
-	struct stat st;
-	uint64_t end = fstat(f->slot.fd, &st) == 0 ? (uint64_t)st.st_size : off;
-	for (uint64_t stop = MIN(off + len, end); off < stop;) {
-		ssize_t n = pwrite(f->slot.fd, zeros, MIN(sizeof(zeros), stop - off), (off_t)off);
-		if (n <= 0) {
-			log_warn("cache.slot.punch_failed slot=%08x errno=%d", f->slot.number, errno);
-			return;
+	if (f->place != IN_SLOT)
+		return; /* an area is punched as a whole, when it is given back and not taken again soon */
+	if (fallocate(fd_of(f), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at_of(f, off), (off_t)len) < 0)
+		log_debug("cache.punch.failed errno=%d", errno);
+}
+
+/* `n` bytes of p at off (nothing when p is NULL), with so many zeros before and behind. */
+static afs_err write_padded(struct cache_file *f, const uint8_t *p, size_t n, uint64_t off, size_t before, size_t behind)
+{
+	static const uint8_t zeros[CACHE_PAGE];
+	struct iovec iov[3] = {{(void *)(uintptr_t)zeros, before}, {(void *)(uintptr_t)p, n}, {(void *)(uintptr_t)zeros, behind}};
+	struct iovec *v = iov;
+	int count = 3;
+	off_t at = at_of(f, off - before);
+	for (;;) {
+		while (count && !v->iov_len)
+			v++, count--;
+		if (!count)
+			return AFS_OK;
+		ssize_t w = pwritev(fd_of(f), v, count, at);
+		if (w < 0 && errno == EINTR)
+			continue;
+		if (w <= 0)
+			return errno == ENOSPC || errno == EDQUOT ? AFS_ENOSPC : AFS_EIO;
+		at += w;
+		for (; count && (size_t)w >= v->iov_len; v++, count--)
+			w -= (ssize_t)v->iov_len;
+		if (count) {
+			v->iov_base = (uint8_t *)v->iov_base + w;
+			v->iov_len -= (size_t)w;
 		}
-		off += (uint64_t)n;
 	}
 }
 
-static afs_err write_all(int fd, const uint8_t *p, size_t n, uint64_t off)
+static afs_err write_plain(int fd, const uint8_t *p, size_t n, uint64_t off)
 {
 	while (n) {
 		ssize_t w = pwrite(fd, p, n, (off_t)off);
@@ -377,6 +422,51 @@ static void made_valid(struct cache *c, struct chunk *ch, const struct bits *m) 
 	ch->valid = bits_or(&ch->valid, m);
 }
 
+/* A file that outgrows its area gets a slot.  Nobody is at work on it meanwhile: `busy` on its only
+ * chunk keeps writers away, and readers are waited for. */
+static afs_err move_out(struct cache *c, struct cache_file *f) REQUIRES(c->lock)
+{
+	while (f->place != IN_SLOT && (f->io || (f->n && f->chunks[0]->busy)))
+		cond_wait(&c->changed, &c->lock);
+	if (f->place == IN_SLOT)
+		return AFS_OK;
+	struct slot slot;
+	TRY(slot_ready(c, &slot, true));
+	afs_err err = AFS_OK;
+	if (f->n) { /* under the lock: at most 64 KiB, once in a file's life */
+		uint8_t *buf = c->area_buf;
+		struct chunk *ch = f->chunks[0];
+		for (unsigned i = bits_next(&ch->valid, 0, true); i < CACHE_CHUNK_PAGES && !err;) {
+			unsigned end = bits_next(&ch->valid, i, false);
+			size_t n = (size_t)(end - i) * CACHE_PAGE;
+			if (pread(c->areas.fd, buf, n, at_of(f, (uint64_t)i * CACHE_PAGE)) != (ssize_t)n)
+				err = AFS_EIO;
+			else
+				err = write_plain(slot.fd, buf, n, (uint64_t)i * CACHE_PAGE);
+			i = bits_next(&ch->valid, end, true);
+		}
+	}
+	if (err) {
+		c->fds--;
+		slots_give(&c->slots, slot);
+		return log_error(err, "cache.slot.unwritable slot=%08x", slot.number);
+	}
+	if (f->place == IN_AREA)
+		areas_give(&c->areas, f->area);
+	f->slot = slot;
+	f->place = IN_SLOT;
+	list_push_back(&c->open_files, &f->open_lru);
+	return AFS_OK;
+}
+
+/* As io_begin, for content that ends at `end`. */
+static afs_err io_begin_to(struct cache *c, struct cache_file *f, uint64_t end) REQUIRES(c->lock)
+{
+	if (end > AREA_BYTES && f->place != IN_SLOT)
+		TRY(move_out(c, f));
+	return io_begin(c, f);
+}
+
 /* --- reading ------------------------------------------------------------------------------------ */
 
 afs_err cache_read(struct cache_file *f, uint64_t off, void *buf, size_t len, size_t *got)
@@ -406,14 +496,14 @@ afs_err cache_read(struct cache_file *f, uint64_t off, void *buf, size_t len, si
 			list_push_back(&c->lru, &ch->lru);
 		}
 		mtx_unlock(&c->lock);
-		ssize_t r = pread(f->slot.fd, (char *)buf + done, n, (off_t)at);
+		ssize_t r = pread(fd_of(f), (char *)buf + done, n, at_of(f, at));
 		if (r >= 0 && (size_t)r < n) /* the slot ends in a hole */
 			memset((char *)buf + done + r, 0, n - (size_t)r);
 		mtx_lock(&c->lock);
 		ch->readers--;
 		io_end(c, f);
 		if (r < 0)
-			err = log_error(AFS_EIO, "cache.slot.unreadable slot=%08x errno=%d", f->slot.number, errno);
+			err = log_error(AFS_EIO, "cache.content.unreadable slot=%08x errno=%d", f->slot.number, errno);
 		else
 			done += n;
 	}
@@ -424,28 +514,19 @@ afs_err cache_read(struct cache_file *f, uint64_t off, void *buf, size_t len, si
 
 afs_err cache_read_raw(struct cache_file *f, uint64_t off, void *buf, size_t len)
 {
-	struct cache *c = f->cache;
-	mtx_lock(&c->lock);
-	afs_err err = io_begin(c, f);
-	mtx_unlock(&c->lock);
-	if (err)
-		return err;
-	size_t done = 0;
-	while (done < len) {
-		ssize_t r = pread(f->slot.fd, (char *)buf + done, len - done, (off_t)(off + done));
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r < 0)
-			err = log_error(AFS_EIO, "cache.slot.unreadable slot=%08x errno=%d", f->slot.number, errno);
-		if (r <= 0)
-			break;
-		done += (size_t)r;
+	char *p = buf;
+	while (len) {
+		size_t n;
+		TRY(cache_read(f, off, p, len, &n));
+		if (!n) { /* cut off meanwhile: the server is told to cut too */
+			n = MIN(len, (size_t)(CACHE_PAGE - off % CACHE_PAGE));
+			memset(p, 0, n);
+		}
+		p += n;
+		off += n;
+		len -= n;
 	}
-	memset((char *)buf + done, 0, len - done);
-	mtx_lock(&c->lock);
-	io_end(c, f);
-	mtx_unlock(&c->lock);
-	return err;
+	return AFS_OK;
 }
 
 bool cache_gap(struct cache_file *f, uint64_t from, uint64_t to, uint64_t *start, uint64_t *end)
@@ -515,34 +596,35 @@ afs_err cache_write(
 			mtx_unlock(&c->lock);
 			return err;
 		}
-		struct chunk *ch = chunk_claim(c, f, off / CACHE_CHUNK);
-		if (!ch)
+		/* the place before the chunk: who moves a file out waits for its busy chunk */
+		struct chunk *ch = NULL;
+		err = io_begin_to(c, f, off + n);
+		bool io = !err;
+		if (!err && !(ch = chunk_claim(c, f, off / CACHE_CHUNK)))
 			err = AFS_ENOMEM;
-		else if (lacks(ch, off, n, fresh, need))
+		if (!err && lacks(ch, off, n, fresh, need))
 			err = AFS_EAGAIN;
-		else
-			err = io_begin(c, f);
 		if (!err) {
+			size_t before = bit(&ch->valid, first) ? 0 : off % CACHE_PAGE;
+			size_t behind = bit(&ch->valid, last - 1) ? 0 : (CACHE_PAGE - (off + n) % CACHE_PAGE) % CACHE_PAGE;
 			mtx_unlock(&c->lock);
-			err = write_all(f->slot.fd, p, n, off);
+			err = write_padded(f, p, n, off, before, behind);
 			mtx_lock(&c->lock);
+			/* after a failure pages that were valid may hold half of it: they are ours to store */
+			struct bits done = bits_and(&m, &ch->valid);
 			if (!err) {
 				made_valid(c, ch, &m);
-				set_dirty(f, ch, &m);
+				done = m;
 			} else {
-				/* pages that were valid may hold half of it now: they are ours to store */
-				struct bits half = bits_and(&m, &ch->valid);
-				set_dirty(f, ch, &half);
-				for (unsigned i = first; i < last; i++)
-					if (!bit(&ch->valid, i))
-						punch(f, off / CACHE_CHUNK * CACHE_CHUNK + (uint64_t)i * CACHE_PAGE, CACHE_PAGE);
-				(void)log_error(err, "cache.slot.unwritable slot=%08x", f->slot.number);
+				(void)log_error(err, "cache.content.unwritable slot=%08x", f->slot.number);
 			}
-			io_end(c, f);
+			set_dirty(f, ch, &done);
 		}
 		c->reserved -= last - first;
 		if (ch)
 			chunk_release(c, ch);
+		if (io)
+			io_end(c, f);
 		mtx_unlock(&c->lock);
 		if (err)
 			return err;
@@ -565,15 +647,18 @@ uint32_t cache_fill_ticket(struct cache_file *f)
 static afs_err fill_pages(struct cache_file *f, const struct chunk *ch, unsigned first, unsigned last,
 	const uint8_t *p, size_t n)
 {
-	if (!p)
-		return AFS_OK; /* an invalid page is a hole */
 	uint64_t base = ch->index * CACHE_CHUNK;
 	for (unsigned i = bits_next(&ch->valid, first, false); i < last;) {
 		unsigned end = MIN(bits_next(&ch->valid, i, true), last);
 		size_t at = (size_t)(i - first) * CACHE_PAGE;
 		size_t want = (size_t)(end - i) * CACHE_PAGE;
-		size_t have = at < n ? MIN(want, n - at) : 0;
-		TRY(write_all(f->slot.fd, p + at, have, base + (uint64_t)i * CACHE_PAGE));
+		if (p) {
+			size_t have = at < n ? MIN(want, n - at) : 0;
+			TRY(write_padded(f, p + at, have, base + (uint64_t)i * CACHE_PAGE, 0, want - have));
+		} else {
+			for (unsigned k = i; k < end; k++)
+				TRY(write_padded(f, NULL, 0, base + (uint64_t)k * CACHE_PAGE, 0, CACHE_PAGE));
+		}
 		i = bits_next(&ch->valid, end, false);
 	}
 	return AFS_OK;
@@ -596,26 +681,25 @@ static afs_err fill(struct cache_file *f, uint32_t ticket, uint64_t off, const u
 			mtx_unlock(&c->lock);
 			return err;
 		}
-		struct chunk *ch = chunk_claim(c, f, off / CACHE_CHUNK);
-		err = ch ? io_begin(c, f) : AFS_ENOMEM;
+		struct chunk *ch = NULL;
+		err = io_begin_to(c, f, off + n);
+		bool io = !err;
+		if (!err && !(ch = chunk_claim(c, f, off / CACHE_CHUNK)))
+			err = AFS_ENOMEM;
 		if (!err) {
 			mtx_unlock(&c->lock);
 			err = fill_pages(f, ch, first, last, p, n);
 			mtx_lock(&c->lock);
 			if (!err && ticket != f->ticket)
 				err = AFS_EAGAIN;
-			if (!err) {
+			if (!err)
 				made_valid(c, ch, &m);
-			} else {
-				for (unsigned i = first; i < last; i++)
-					if (!bit(&ch->valid, i))
-						punch(f, ch->index * CACHE_CHUNK + (uint64_t)i * CACHE_PAGE, CACHE_PAGE);
-			}
-			io_end(c, f);
 		}
 		c->reserved -= last - first;
 		if (ch)
 			chunk_release(c, ch);
+		if (io)
+			io_end(c, f);
 		mtx_unlock(&c->lock);
 		if (err)
 			return err;
@@ -680,11 +764,11 @@ static void drop(struct cache *c, struct cache_file *f, uint64_t from, uint64_t 
 			i = bits_next(&m, end, true);
 		}
 		mtx_lock(&c->lock);
-		if (open)
-			io_end(c, f);
 		c->used -= bits_count(&m);
 		ch->valid = bits_but(&ch->valid, &m);
 		chunk_release(c, ch);
+		if (open)
+			io_end(c, f);
 	}
 }
 
@@ -721,11 +805,10 @@ afs_err cache_truncate(struct cache_file *f, uint64_t len)
 			if (!err) {
 				ch->busy = true;
 				mtx_unlock(&c->lock);
-				static const uint8_t zeros[CACHE_PAGE];
-				err = write_all(f->slot.fd, zeros, (size_t)(keep - len), len);
+				err = write_padded(f, NULL, 0, len, 0, (size_t)(keep - len));
 				mtx_lock(&c->lock);
-				io_end(c, f);
 				chunk_release(c, ch);
+				io_end(c, f);
 			}
 		}
 	}
@@ -942,6 +1025,12 @@ void cache_usage(struct cache *c, struct cache_usage *out)
 
 /* --- start and end ----------------------------------------------------------------------------------------- */
 
+static bool area_fits(const struct cache_index_file *in)
+{
+	struct cache_index_chunk ch = cache_index_chunk(in, 0);
+	return ch.index == 0 && !(ch.valid[0] >> AREA_BYTES / CACHE_PAGE) && !ch.valid[1] && !ch.valid[2] && !ch.valid[3];
+}
+
 static bool load_file(void *ctx, const struct cache_index_file *in)
 {
 	struct cache *c = ctx;
@@ -950,14 +1039,19 @@ static bool load_file(void *ctx, const struct cache_index_file *in)
 	k.cell = in->key.cell;
 	k.fid = in->key.fid;
 	uint64_t h = key_hash(c, &k);
-	if (in->slot >= SLOT_MAX || file_find(c, &k, h))
+	bool area = in->slot & INDEX_AREA;
+	uint32_t number = in->slot & ~INDEX_AREA;
+	if (number >= SLOT_MAX || file_find(c, &k, h))
+		return false;
+	/* what is in an area fits into it */
+	if (area && in->chunk_count && (in->chunk_count > 1 || !area_fits(in)))
 		return false;
 	struct cache_file *f = file_make(c, &k, h);
 	if (!f)
 		return true; /* its slot is swept */
 	f->dv = in->dv;
-	f->slot.number = in->slot;
-	f->has_slot = true;
+	f->slot.number = f->area = number;
+	f->place = area ? IN_AREA : IN_SLOT;
 	for (uint64_t i = 0; i < in->chunk_count; i++) {
 		struct cache_index_chunk saved = cache_index_chunk(in, i);
 		struct chunk *ch = chunk_make(f, saved.index);
@@ -967,7 +1061,10 @@ static bool load_file(void *ctx, const struct cache_index_file *in)
 		c->used += bits_count(&ch->valid);
 		chunk_rest(c, ch);
 	}
-	c->slots.next = MAX(c->slots.next, in->slot + 1);
+	if (area)
+		c->areas.next = MAX(c->areas.next, number + 1);
+	else
+		c->slots.next = MAX(c->slots.next, number + 1);
 	return true;
 }
 
@@ -1015,7 +1112,7 @@ static void forget_all(struct cache *c)
 		while (f->n)
 			chunk_remove(c, f->chunks[f->n - 1]);
 		map_remove(&c->files, n);
-		if (f->slot.fd >= 0)
+		if (f->place == IN_SLOT && f->slot.fd >= 0)
 			close(f->slot.fd);
 		mem_free(f->chunks);
 		mem_free(f);
@@ -1036,26 +1133,33 @@ static afs_err load(struct cache *c, int dir_fd)
 		if (err != AFS_ENOENT)
 			log_warn("cache.index.unusable dir=%s err=%s: starting empty", c->dir, afs_err_name(err));
 		forget_all(c);
-		c->slots.next = 0;
+		c->slots.next = c->areas.next = 0;
 	}
 
 	CLEANUP(heap) uint32_t *v = mem_new_array(c->files.count + 1, uint32_t);
 	if (!v)
 		return AFS_ENOMEM;
-	struct numbers used = {v, 0};
+	struct numbers used = {v, 0}; /* areas sort behind slots */
 	size_t cursor = 0;
-	for (struct map_node *n = map_walk(&c->files, &cursor, NULL); n; n = map_walk(&c->files, &cursor, n->next))
-		v[used.n++] = container_of(n, struct cache_file, by_key)->slot.number;
+	for (struct map_node *n = map_walk(&c->files, &cursor, NULL); n; n = map_walk(&c->files, &cursor, n->next)) {
+		struct cache_file *f = container_of(n, struct cache_file, by_key);
+		v[used.n++] = f->place == IN_AREA ? f->area | INDEX_AREA : f->slot.number;
+	}
 	qsort(v, used.n, sizeof(*v), by_number);
 	for (size_t i = 1; i < used.n; i++) {
-		if (v[i] == v[i - 1]) { /* two files in one slot */
+		if (v[i] == v[i - 1]) { /* two files in one place */
 			log_warn("cache.index.unusable dir=%s slot=%08x: starting empty", c->dir, v[i]);
 			forget_all(c);
-			c->slots.next = 0;
+			c->slots.next = c->areas.next = 0;
 			used.n = 0;
 		}
 	}
 	TRY(slots_sweep(&c->slots, is_number, &used));
+	if (!c->areas.next && ftruncate(c->areas.fd, 0) < 0)
+		return log_error(AFS_EIO, "cache.dir.unusable path=%s errno=%d", c->dir, errno);
+	for (uint32_t i = 0; i < c->areas.next; i++)
+		if (!is_number(&used, i | INDEX_AREA))
+			areas_give(&c->areas, i);
 	mtx_lock(&c->lock);
 	while (c->used > c->max && evict_one(c))
 		;
@@ -1076,6 +1180,7 @@ static afs_err open_dir(struct cache *c)
 	if (flock(c->lock_fd, LOCK_EX | LOCK_NB) < 0)
 		return log_error(AFS_EBUSY, "cache.dir.in_use path=%s: another client uses it; give each its own", c->dir);
 	TRY(slots_open(&c->slots, c->dir));
+	TRY(areas_open(&c->areas, c->slots.dir_fd));
 	return load(c, dir_fd);
 }
 
@@ -1089,13 +1194,15 @@ afs_err cache_open(const char *dir, uint64_t max_bytes, struct cache **out)
 	map_init(&c->files);
 	list_init(&c->lru);
 	list_init(&c->open_files);
-	c->max = MAX(max_bytes, CACHE_MIN_BYTES) / CACHE_PAGE;
+	c->max = MAX(max_bytes, CACHE_MIN_BYTES) / CACHE_PAGE - (uint64_t)AREAS_UNPUNCHED * AREA_BYTES / CACHE_PAGE;
 	c->lock_fd = -1;
-	c->slots.dir_fd = -1;
+	c->slots.dir_fd = c->areas.fd = -1;
 	c->dir = mem_strdup(dir);
-	afs_err err = c->dir ? open_dir(c) : AFS_ENOMEM;
+	c->area_buf = mem_alloc(AREA_BYTES, 1);
+	afs_err err = c->dir && c->area_buf ? open_dir(c) : AFS_ENOMEM;
 	if (err) {
 		forget_all(c);
+		areas_fini(&c->areas);
 		slots_fini(&c->slots);
 		if (c->lock_fd >= 0)
 			close(c->lock_fd);
@@ -1103,6 +1210,7 @@ afs_err cache_open(const char *dir, uint64_t max_bytes, struct cache **out)
 		cond_fini(&c->changed);
 		mtx_fini(&c->lock);
 		mem_free(c->dir);
+		mem_free(c->area_buf);
 		mem_free(c);
 		return err;
 	}
@@ -1118,9 +1226,10 @@ static afs_err save(struct cache *c)
 	size_t cursor = 0;
 	for (struct map_node *n = map_walk(&c->files, &cursor, NULL); n; n = map_walk(&c->files, &cursor, n->next)) {
 		struct cache_file *f = container_of(n, struct cache_file, by_key);
-		if (!f->has_slot || !f->n)
+		if (f->place == NOWHERE || !f->n)
 			continue;
-		struct cache_index_file out = {f->key, f->slot.number, f->dv, f->n, NULL};
+		uint32_t where = f->place == IN_AREA ? f->area | INDEX_AREA : f->slot.number;
+		struct cache_index_file out = {f->key, where, f->dv, f->n, NULL};
 		cache_index_file(&b, &out);
 		for (size_t i = 0; i < f->n; i++) {
 			struct chunk *ch = f->chunks[i];
@@ -1143,7 +1252,7 @@ static afs_err save(struct cache *c)
 	/* Content first: after a power failure an index must not name pages that never reached the disk. */
 	if (syncfs(c->slots.dir_fd) < 0)
 		return afs_err_from_errno(errno);
-	TRY(write_all(fd, (const uint8_t *)b.data, b.len, 0));
+	TRY(write_plain(fd, (const uint8_t *)b.data, b.len, 0));
 	if (fsync(fd) < 0 || renameat(dir_fd, "index.new", dir_fd, "index") < 0)
 		return afs_err_from_errno(errno);
 	return AFS_OK;
@@ -1157,11 +1266,13 @@ void cache_close(struct cache *c)
 	if (err)
 		log_warn("cache.index.unsaved dir=%s err=%s: the next start begins empty", c->dir, afs_err_name(err));
 	forget_all(c);
+	areas_fini(&c->areas);
 	slots_fini(&c->slots);
 	close(c->lock_fd);
 	map_fini(&c->files);
 	cond_fini(&c->changed);
 	mtx_fini(&c->lock);
 	mem_free(c->dir);
+	mem_free(c->area_buf);
 	mem_free(c);
 }

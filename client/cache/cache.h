@@ -2,10 +2,10 @@
  *
  * Content of files, kept on local disk.
  *
- * One sparse file per AFS file, in pages of 4 KiB that are valid or not, dirty or not.  Pages live in
- * chunks of 1 MiB: the unit of eviction.  An invalid page is a hole.  Bytes on disk never pass the
- * bound: writers and fillers first make room by punching out chunks that were not used for longest;
- * dirty chunks stay until they were stored.
+ * One sparse file per AFS file (small ones share one), in pages of 4 KiB that are valid or not, dirty or
+ * not.  Pages live in chunks of 1 MiB: the unit of eviction.  Bytes on disk never pass the bound: writers
+ * and fillers first make room by punching out chunks that were not used for longest; dirty chunks stay
+ * until they were stored.
  *
  * The caller knows what is right: versions, lengths and who may read.  `dv` is only kept, so that pages
  * can be judged after a restart.  A file that is reopened in the same process keeps its pages.
@@ -15,11 +15,12 @@
  *
  * On disk (`dir`):
  *   lock              held by the process that uses the cache
- *   data/XX/XXXXXXXX  slots, sparse; XX is the slot's number modulo 256, both hexadecimal
+ *   data/small        areas of 64 KiB, one per file that was never larger
+ *   data/XX/XXXXXXXX  slots of larger files, sparse; XX is the slot's number modulo 256, both hexadecimal
  *   index             written at a clean end after the slots reached the disk, read and removed at the
  *                     next start; without it the slots are erased.  Little-endian: 8 bytes "AFSCIDX1",
  *                     u64 number of files, u64 checksum of the rest; then per file u64 cell, u32 volume,
- *                     vnode, unique, slot, u64 dv, u64 number of chunks; per chunk u64 index and
+ *                     vnode, unique, slot (bit 31: area), u64 dv, u64 number of chunks; per chunk u64 index and
  *                     four u64 of valid bits, lowest page first.  Dirty pages are never in it. */
 #pragma once
 #include "cell/base/buf.h"
@@ -71,7 +72,7 @@ void cache_unfill(struct cache_file *f, uint64_t off, uint64_t len);
 /* Dirty pages to be stored: the first run at or after `from`, at most `max` bytes and at least
  * `min` (shorter ones are passed over).  They count as being stored until cache_stored(). */
 bool cache_take_dirty(struct cache_file *f, uint64_t from, uint64_t min, uint64_t max, uint64_t *start, uint64_t *end);
-/* Content for the store, valid or not (holes read as zeros); exactly `len` bytes. */
+/* Content for the store, of pages that are being stored; exactly `len` bytes. */
 afs_err cache_read_raw(struct cache_file *f, uint64_t off, void *buf, size_t len);
 void cache_stored(struct cache_file *f, uint64_t start, uint64_t end, bool ok);
 bool cache_is_dirty(struct cache_file *f); /* also while being stored */

@@ -122,3 +122,48 @@ afs_err slots_sweep(struct slots *s, bool (*keep)(void *ctx, uint32_t number), v
 	}
 	return AFS_OK;
 }
+
+afs_err areas_open(struct areas *a, int data_fd)
+{
+	*a = (struct areas){.fd = openat(data_fd, "small", O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+	return a->fd >= 0 ? AFS_OK : log_error(afs_err_from_errno(errno), "cache.slot.unusable path=data/small errno=%d", errno);
+}
+
+void areas_fini(struct areas *a)
+{
+	mem_free(a->free);
+	if (a->fd >= 0)
+		close(a->fd);
+	*a = (struct areas){.fd = -1};
+}
+
+afs_err areas_take(struct areas *a, uint32_t *out)
+{
+	if (!a->free_n && a->next >= SLOT_MAX)
+		return AFS_ENOSPC;
+	*out = a->free_n ? a->free[--a->free_n] : a->next++;
+	return AFS_OK;
+}
+
+static void area_punch(struct areas *a, uint32_t area)
+{
+	if (fallocate(a->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)area * AREA_BYTES, AREA_BYTES) < 0)
+		log_debug("cache.punch.failed errno=%d", errno);
+}
+
+void areas_give(struct areas *a, uint32_t area)
+{
+	if (a->free_n == a->free_cap) {
+		size_t cap = a->free_cap ? a->free_cap * 2 : 256;
+		uint32_t *more = mem_resize(a->free, a->free_cap, cap, sizeof(*more));
+		if (!more) { /* the number is lost until the next start */
+			area_punch(a, area);
+			return;
+		}
+		a->free = more;
+		a->free_cap = cap;
+	}
+	a->free[a->free_n++] = area;
+	if (a->free_n > AREAS_UNPUNCHED)
+		area_punch(a, a->free[a->free_n - 1 - AREAS_UNPUNCHED]);
+}

@@ -28,8 +28,23 @@ afs_err slots_open(struct slots *s, const char *dir);
 void slots_fini(struct slots *s);
 /* A slot without content.  AFS_ENOMEM, AFS_ENOSPC (too many), or what opening gives. */
 afs_err slots_take(struct slots *s, struct slot *out);
-/* Give back a slot that is all holes. */
+/* Give back a slot that holds no blocks any more. */
 void slots_give(struct slots *s, struct slot slot);
 afs_err slot_open(struct slots *s, struct slot *slot);
+
+/* The file data/small, which small files share: an area of 64 KiB each. */
+enum { AREA_BYTES = 64 * 1024, AREAS_UNPUNCHED = 64 };
+struct areas {
+	int fd;
+	uint32_t next;
+	uint32_t *free;
+	size_t free_n, free_cap;
+};
+afs_err areas_open(struct areas *a, int data_fd);
+void areas_fini(struct areas *a);
+afs_err areas_take(struct areas *a, uint32_t *out);
+/* The last few given back keep their blocks, since they are taken again first. */
+void areas_give(struct areas *a, uint32_t area);
+
 /* Removes every slot for which `keep` is false; the rest must be below `next`. */
 afs_err slots_sweep(struct slots *s, bool (*keep)(void *ctx, uint32_t number), void *ctx);

@@ -192,8 +192,8 @@ size_t client_token_list(struct client *client, uid_t uid, struct client_token_i
 		if (n < cap) {
 			out[n] = (struct client_token_info){
 				.begins = id->kad.begins, .expires = id->kad.expires, .expired = !usable(cm, id)};
-			strncpy(out[n].cell, id->cell->name, sizeof(out[n].cell) - 1);
-			strncpy(out[n].name, id->name, sizeof(out[n].name) - 1);
+			memcpy(out[n].cell, id->cell->name, sizeof(out[n].cell));
+			memcpy(out[n].name, id->name, sizeof(out[n].name));
 		}
 		n++;
 	}

@@ -241,10 +241,19 @@ void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, stru
 	}
 	batch_free(&b);
 	cm_ident_unref(f->cm, id);
+	/* after the reply the directory may be closed and forgotten */
+	mtx_lock(&dir->lock);
+	struct cm_dir *snap = cm_dir_ref(d->dir);
+	mtx_unlock(&dir->lock);
+	cm_vnode_ref(dir);
+	node_hold(f, parent);
 	fuse_reply_buf(req, buf, used);
 	if (atomic_load(&dir->breaks) != breaks) {
 		for (uint32_t k = first; k < i; k++)
-			if (d->dir->rows[k].state == CM_ROW_LIVE)
-				inval_name(f, parent, cm_dir_name(d->dir, &d->dir->rows[k]), d->dir->rows[k].len);
+			if (snap->rows[k].state == CM_ROW_LIVE)
+				inval_name(f, parent, cm_dir_name(snap, &snap->rows[k]), snap->rows[k].len);
 	}
+	node_drop(f, parent);
+	cm_dir_put(dir, snap);
+	cm_vnode_unref(dir);
 }

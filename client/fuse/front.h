@@ -90,6 +90,9 @@ void node_forget(struct front *f, struct fnode *n, uint64_t lookups);
 afs_err node_vnode(struct front *f, struct fnode *n, uid_t uid, struct cm_vnode **out);
 void node_hold(struct front *f, struct fnode *n);
 void node_drop(struct front *f, struct fnode *n);
+/* Two at once.  A reply may let the kernel forget what the request was about: hold what is used after. */
+void node_hold2(struct front *f, struct fnode *a, struct fnode *b);
+void node_drop2(struct front *f, struct fnode *a, struct fnode *b);
 /* All nodes of a vnode, held; NULL and 0 when there is none (or no memory). */
 struct fnode **nodes_of(struct front *f, const struct cm_vnode *v, size_t *n);
 

@@ -180,12 +180,16 @@ static afs_err session_new(struct front *f)
 	return AFS_OK;
 }
 
-static void front_stop(struct front *f)
+/* `stage`: how many of locks, invalidation and loop were started, in this order. */
+static void front_stop(struct front *f, unsigned stage)
 {
 	unmount(f->dir);
-	flock_stop(f);
-	inval_stop(f);
-	loop_stop(f);
+	if (stage > 0)
+		flock_stop(f);
+	if (stage > 1)
+		inval_stop(f);
+	if (stage > 2)
+		loop_stop(f);
 	fuse_session_destroy(f->se); /* closes the device: what still holds the mount gets ENOTCONN */
 	nodes_fini(f);
 	mem_free(f->dir);
@@ -196,7 +200,7 @@ static void stop(struct cm *cm)
 {
 	struct front *f = cm->front;
 	cm->front = NULL;
-	front_stop(f);
+	front_stop(f, 3);
 }
 
 afs_err client_mount(struct client *c, const char *dir)
@@ -230,14 +234,14 @@ afs_err client_mount(struct client *c, const char *dir)
 		return err;
 	}
 	nodes_init(f);
-	err = flock_start(f);
-	if (!err)
-		err = inval_start(f);
-	if (!err)
-		err = loop_start(f);
-	if (err) {
-		(void)log_error(err, "fuse.mount.failed dir=%s: no threads", f->dir);
-		_exit(70); /* half a mount can neither serve nor be taken down: the supervisor starts anew */
+	afs_err (*const starts[])(struct front *) = {flock_start, inval_start, loop_start};
+	for (unsigned stage = 0; stage < ARRAY_SIZE(starts); stage++) {
+		err = starts[stage](f);
+		if (err) {
+			(void)log_error(err, "fuse.mount.failed dir=%s: no threads", f->dir);
+			front_stop(f, stage + 1);
+			return err;
+		}
 	}
 	raise_read_ahead(f->dir);
 	cm->front = f;

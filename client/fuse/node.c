@@ -126,20 +126,28 @@ void node_forget(struct front *f, struct fnode *n, uint64_t lookups)
 	free_chain(f, gone);
 }
 
-void node_hold(struct front *f, struct fnode *n)
+void node_hold(struct front *f, struct fnode *n) { node_hold2(f, n, NULL); }
+void node_drop(struct front *f, struct fnode *n) { node_drop2(f, n, NULL); }
+
+void node_hold2(struct front *f, struct fnode *a, struct fnode *b)
 {
 	mtx_lock(&f->lock);
-	n->held++;
+	a->held++;
+	if (b)
+		b->held++;
 	mtx_unlock(&f->lock);
 }
 
-void node_drop(struct front *f, struct fnode *n)
+void node_drop2(struct front *f, struct fnode *a, struct fnode *b)
 {
 	mtx_lock(&f->lock);
-	n->held--;
-	struct fnode *gone = remove_if_unused(f, n);
+	a->held--;
+	if (b)
+		b->held--;
+	struct fnode *gone_a = remove_if_unused(f, a), *gone_b = b && b != a ? remove_if_unused(f, b) : NULL;
 	mtx_unlock(&f->lock);
-	free_chain(f, gone);
+	free_chain(f, gone_a);
+	free_chain(f, gone_b);
 }
 
 afs_err node_vnode(struct front *f, struct fnode *n, uid_t uid, struct cm_vnode **out)

@@ -103,7 +103,7 @@ static void reply_entry(fuse_req_t req, struct fnode *parent, struct cm_vnode *d
 		e.entry_timeout = 0;
 	}
 	front_stat(&a, &e.attr);
-	node_hold(f, n); /* after the reply the kernel may forget it at once */
+	node_hold2(f, n, parent); /* after the reply the kernel may forget them at once */
 	int sent = fi ? fuse_reply_create(req, &e, fi) : fuse_reply_entry(req, &e);
 	if (sent == -ENOENT) { /* interrupted: the kernel took nothing */
 		if (file)
@@ -115,7 +115,7 @@ static void reply_entry(fuse_req_t req, struct fnode *parent, struct cm_vnode *d
 		if (shown && atomic_load(&shown->breaks) != a.breaks)
 			cm_event(shown, CM_EV_ATTR | CM_EV_DATA);
 	}
-	node_drop(f, n);
+	node_drop2(f, n, parent);
 }
 
 static void op_lookup(fuse_req_t req, fuse_ino_t ino, const char *name)
@@ -140,9 +140,11 @@ static void op_lookup(fuse_req_t req, fuse_ino_t ino, const char *name)
 		fuse_reply_err(req, ENOENT);
 		return;
 	}
+	node_hold(f, parent);
 	fuse_reply_entry(req, &(struct fuse_entry_param){.entry_timeout = keep});
 	if (atomic_load(&dir->breaks) != found.breaks)
-		inval_name(f, parent, name, strlen(name));
+		inval_name(f, parent, name, strlen(name)); /* in the thread's buffer, which outlives the request */
+	node_drop(f, parent);
 }
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
@@ -306,11 +308,12 @@ static void reply_attr(fuse_req_t req, struct fnode *n, struct cm_attr *a)
 {
 	struct front *f = req_front(req);
 	struct stat st;
-	struct cm_vnode *v = n->vnode;
 	front_stat(a, &st);
+	node_hold(f, n);
 	fuse_reply_attr(req, &st, front_timeout(f, a->until));
-	if (v && atomic_load(&v->breaks) != a->breaks)
-		cm_event(v, CM_EV_ATTR | CM_EV_DATA);
+	if (n->vnode && atomic_load(&n->vnode->breaks) != a->breaks)
+		cm_event(n->vnode, CM_EV_ATTR | CM_EV_DATA);
+	node_drop(f, n);
 }
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
