@@ -17,3 +17,8 @@ check_PROGRAMS += tests/unit/store/test_verbs
 TESTS += tests/unit/store/test_verbs
 tests_unit_store_test_verbs_SOURCES = %reldir%/test_verbs.c %reldir%/store_lib.h
 tests_unit_store_test_verbs_LDADD = $(LIBS_TEST) $(LIBS_STORE)
+
+check_PROGRAMS += tests/unit/store/test_content
+TESTS += tests/unit/store/test_content
+tests_unit_store_test_content_SOURCES = %reldir%/test_content.c %reldir%/store_lib.h
+tests_unit_store_test_content_LDADD = $(LIBS_TEST) $(LIBS_STORE)
