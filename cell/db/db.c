@@ -212,6 +212,9 @@ static afs_err set_up(struct db *db, const struct db_options *opt)
 	sqlite3_db_config(db->conn, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
 	sqlite3_db_config(db->conn, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
 
+	/* before the first read: one that found a WAL would map its index for sharing */
+	if (opt->exclusive)
+		TRY(pragma(db, "PRAGMA locking_mode = EXCLUSIVE"));
 	TRY(pragma(db, "PRAGMA cache_size = -%u", opt->cache_kib ? opt->cache_kib : CACHE_KIB));
 	TRY(pragma(db, "PRAGMA mmap_size = 0"));
 	TRY(pragma(db, "PRAGMA temp_store = MEMORY"));
@@ -219,12 +222,11 @@ static afs_err set_up(struct db *db, const struct db_options *opt)
 	TRY(pragma(db, "PRAGMA secure_delete = FAST"));
 	if (opt->page_size)
 		TRY(pragma(db, "PRAGMA page_size = %u", opt->page_size));
-	if (opt->exclusive)
-		TRY(pragma(db, "PRAGMA locking_mode = EXCLUSIVE"));
 	if (!opt->read_only)
 		TRY(pragma(db, "PRAGMA journal_mode = WAL"));
-	TRY(pragma(db, "PRAGMA journal_size_limit = %d", WAL_PAGES * 4096));
-	TRY(pragma(db, "PRAGMA wal_autocheckpoint = %d", WAL_PAGES));
+	const unsigned wal_pages = opt->wal_pages ? opt->wal_pages : WAL_PAGES;
+	TRY(pragma(db, "PRAGMA journal_size_limit = %u", wal_pages * 4096));
+	TRY(pragma(db, "PRAGMA wal_autocheckpoint = %u", wal_pages));
 	TRY(pragma(db, "PRAGMA synchronous = %s",
 		opt->sync == DB_SYNC_POWER  ? "FULL"
 		: opt->sync == DB_SYNC_NONE ? "OFF"

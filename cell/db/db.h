@@ -66,6 +66,7 @@ struct db_options {
 	uint32_t cache_kib;  /* most page cache; 0: 512 */
 	uint32_t busy_ms;    /* wait for another writer; 0: 10000 */
 	uint32_t page_size;  /* of a new file; 0: 4096 */
+	uint32_t wal_pages;  /* a commit that leaves this many in the WAL moves them; 0: 1000 */
 };
 
 /* Open `path` and bring `schema` to its version.  On AFS_OK the caller owns *out: db_close() it.

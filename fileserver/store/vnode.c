@@ -370,6 +370,8 @@ afs_err vs_lookup(struct vs_volume *v, struct vs_fid dir, const char *name, stru
 
 static afs_err next_locked(struct vs_volume *v, bool directories, uint32_t after, struct vs_status *st, struct vs_acl *acl)
 {
+	if (after == UINT32_MAX)
+		return AFS_ENOENT;
 	CLEANUP(db_rows) struct db_rows r = db_query(v->db, Q_VNODE_NEXT, DB_INT(after), DB_INT(directories));
 	if (!db_next(&r))
 		return r.err ? vs_err_of_db(r.err) : AFS_ENOENT;

@@ -40,6 +40,7 @@ static struct db_options options(const struct vs_partition *p, bool create)
 		/* power: the WAL is synced by vs_volume_settle, for several commits at once; checkpoints sync */
 		.sync = p->s->config.durability == VS_POWER ? DB_SYNC_PROCESS : DB_SYNC_NONE,
 		.cache_kib = 4096,
+		.wal_pages = 2000,
 	};
 }
 

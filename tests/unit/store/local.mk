@@ -22,3 +22,13 @@ check_PROGRAMS += tests/unit/store/test_content
 TESTS += tests/unit/store/test_content
 tests_unit_store_test_content_SOURCES = %reldir%/test_content.c %reldir%/store_lib.h
 tests_unit_store_test_content_LDADD = $(LIBS_TEST) $(LIBS_STORE)
+
+check_PROGRAMS += tests/unit/store/test_volume
+TESTS += tests/unit/store/test_volume
+tests_unit_store_test_volume_SOURCES = %reldir%/test_volume.c %reldir%/store_lib.h
+tests_unit_store_test_volume_LDADD = $(LIBS_TEST) $(LIBS_STORE)
+
+check_PROGRAMS += tests/unit/store/test_stage
+TESTS += tests/unit/store/test_stage
+tests_unit_store_test_stage_SOURCES = %reldir%/test_stage.c %reldir%/store_lib.h
+tests_unit_store_test_stage_LDADD = $(LIBS_TEST) $(LIBS_STORE)
