@@ -453,6 +453,7 @@ void rx_conn_sent(struct rx_conn *c, mono_ns now, size_t len)
 {
 	c->last_used = now;
 	struct rx_peer *p = c->peer;
+	p->sent_bytes += len;
 	if (!p->proven && !(p->chosen && !c->is_server))
 		p->bytes_out += len;
 }

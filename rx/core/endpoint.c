@@ -193,9 +193,8 @@ static void answer_tool(struct rx_endpoint *ep, const struct rx_datagram *in, co
 		memcpy(r->bytes + RX_HEADER, ep->config.version, n);
 		r->len = RX_HEADER + RX_VERSION_BODY;
 	} else {
-		put32(r->bytes + RX_HEADER, (uint32_t)-8);
-		put32(r->bytes + RX_HEADER + 4, (uint32_t)-8);
-		r->len = RX_HEADER + 8;
+		const uint8_t *body = in->buf->data + in->off + RX_HEADER;
+		r->len = RX_HEADER + rx_debug_answer(ep, in->peer, body, in->len - RX_HEADER, r->bytes + RX_HEADER);
 	}
 }
 
@@ -330,6 +329,7 @@ void rx_endpoint_receive(struct rx_endpoint *ep, mono_ns now, const struct rx_da
 		return;
 	c->last_used = now;
 	struct rx_peer *peer = c->peer;
+	peer->received_bytes += in->len;
 	if (!peer->proven && rx_addr_same(peer->addr, in->peer)) {
 		peer->bytes_in += in->len;
 		if (!list_empty(&peer->blocked))

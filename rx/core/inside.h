@@ -116,7 +116,7 @@ enum {
 	RX_PING_BYTES = RX_HEADER + RX_ACK_FIXED + RX_ACK_PAD + RX_ACK_TRAILER,
 	RX_CHALLENGE_MAX = 64,
 	RX_CHALLENGES = 50,         /* rx.md §11 */
-	RX_RAW_MAX = 128, RX_RAW_QUEUE = 256,
+	RX_RAW_MAX = 320, RX_RAW_QUEUE = 128,
 	RX_RING_SMALL = 8,
 	RX_CWND_START = 16, RX_CWND_MIN = 2, RX_CWND_MAX = 512,
 };
@@ -185,6 +185,7 @@ struct rx_peer {
 	/* what it proved */
 	bool proven, chosen; /* chosen: we called it first */
 	uint64_t bytes_in, bytes_out;
+	uint64_t data_out, data_resent, sent_bytes, received_bytes; /* for DEBUG answers */
 	/* congestion state that the last call left */
 	uint32_t cwnd, ssthresh;
 	mono_ns cwnd_at;
@@ -248,6 +249,7 @@ struct rx_conn {
 	                 so that events only come from what the driver does */
 	mono_ns expires, last_used;
 	int64_t dead_ns, idle_ns, hard_ns;
+	uint64_t data_in, data_out, bytes_in, bytes_out; /* DATA, for DEBUG answers */
 	struct list tx_link;   /* ep->tx_conns or peer->blocked */
 	struct list idle_link; /* ep->idle_anon or idle_known: server, no calls, no references */
 	struct rx_timer timer;
@@ -500,5 +502,8 @@ static inline void rx_stat_add(struct rx_endpoint *ep, enum rx_stat_index i, uin
 uint8_t *rx_endpoint_scratch(struct rx_endpoint *ep, size_t len, struct rx_datagram *out);
 /* Give back what scratch took too much. */
 void rx_endpoint_scratch_trim(struct rx_endpoint *ep, size_t unused);
+/* debug.c: the body of a DEBUG answer, built in zeroed memory; gives its length. */
+uint32_t rx_debug_answer(struct rx_endpoint *ep, struct rx_addr asker, const uint8_t *body, size_t len, uint8_t *out);
+static inline bool rx_addr_is_loopback(struct rx_addr a) { return a.ip >> 24 == 127; }
 uint64_t rx_addr_hash(const struct map *m, struct rx_addr a);
 static inline bool rx_addr_same(struct rx_addr a, struct rx_addr b) { return a.ip == b.ip && a.port == b.port; }

@@ -13,8 +13,6 @@ uint64_t rx_addr_hash(const struct map *m, struct rx_addr a)
 	return map_hash_u64(m, (uint64_t)a.ip << 16 | a.port);
 }
 
-static bool is_loopback(struct rx_addr a) { return a.ip >> 24 == 127; }
-
 static struct rx_peer *find(struct rx_endpoint *ep, struct rx_addr addr, uint64_t hash)
 {
 	for (struct map_node *n = map_first(&ep->peers, hash); n; n = map_next(n)) {
@@ -52,7 +50,7 @@ struct rx_peer *rx_peer_get(struct rx_endpoint *ep, struct rx_addr addr, mono_ns
 	p->conns = 1;
 	list_init(&p->idle);
 	list_init(&p->blocked);
-	bool big = ep->config.loopback_big && is_loopback(addr);
+	bool big = ep->config.loopback_big && rx_addr_is_loopback(addr);
 	p->size_send = MIN(ep->config.max_datagram, (uint32_t)RX_SAFE_DATAGRAM);
 	p->size_own = big ? ep->config.max_datagram : p->size_send;
 	if (!map_insert(&ep->peers, &p->node, hash)) {

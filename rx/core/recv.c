@@ -76,6 +76,8 @@ static enum fate take(struct rx_call *call, rx_seq seq, bool last, uint16_t cksu
 {
 	struct rx_endpoint *ep = call->conn->ep;
 	RX_COUNT(ep, data_in);
+	call->conn->data_in++;
+	call->conn->bytes_in += len;
 	if (seq < call->in_next || (call->ahead && seq <= call->in_high && call->ahead[seq % RX_AHEAD] &&
 					   call->ahead[seq % RX_AHEAD]->seq == seq)) {
 		RX_COUNT(ep, data_duplicate);

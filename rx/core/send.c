@@ -264,8 +264,13 @@ bool rx_send_emit(struct rx_call *call, mono_ns now, struct rx_datagram *out, bo
 	rx_header_put(p->buf->data + out->off, &h);
 
 	RX_COUNT(c->ep, data_out);
-	if (p->sends)
+	c->data_out++;
+	c->bytes_out += p->len;
+	c->peer->data_out++;
+	if (p->sends) {
 		RX_COUNT(c->ep, data_resent);
+		c->peer->data_resent++;
+	}
 	if (p->sends < UINT8_MAX)
 		p->sends++;
 	p->serial = h.serial;

@@ -832,6 +832,80 @@ static void debug_requests_for_what_is_not_there_are_answered_with_minus_8_twice
 	wire_free(w);
 }
 
+static const struct wire_out *debug(struct wire *w, struct rx_addr from, uint32_t type, uint32_t index)
+{
+	struct rx_header h = {.epoch = 999, .call = 0x66, .type = RX_DEBUG, .flags = 0x05};
+	uint8_t bytes[36] = {0};
+	rx_header_put(bytes, &h);
+	put32(bytes + 28, type);
+	put32(bytes + 32, index);
+	wire_feed_raw(w, from, bytes, sizeof(bytes));
+	const struct wire_out *o = wire_take_type(w, RX_DEBUG);
+	assert_int_equal(o->h.flags, 0x04);
+	assert_int_equal(o->h.call, 0x66);
+	return o;
+}
+
+static const struct rx_addr here = {.ip = 0x7f000001, .port = 5000};
+
+static void debug_tells_this_machine_of_connections_and_peers_to_the_end_of_the_list(void **state)
+{
+	(void)state;
+	struct wire *w = wire_new(NULL);
+	begin(w, 5);
+	const struct wire_out *o = debug(w, here, 1, 0);
+	assert_int_equal(o->len, 56);
+	assert_int_equal(o->body[14], 'S');
+	assert_int_equal(get32(o->body + 8), 1);
+	for (uint32_t type = 2; type <= 3; type++) {
+		o = debug(w, here, type, 0);
+		assert_int_equal(o->len, 176);
+		assert_hex(o->body, 8, "0a000002 12345670");
+		assert_hex(o->body + 12, 16, "00000005 00000000 00000000 00000000");
+		assert_hex(o->body + 32, 5, "1b59 00 01 00");
+		assert_hex(o->body + 40, 8, "02000000 02000000"); /* active, receiving */
+		assert_hex(o->body + 132, 8, "9a0b0c0d 000005a4");
+		o = debug(w, here, type, 1);
+		assert_int_equal(o->len, 176);
+		assert_int_equal(get32(o->body + 4), 0xffffffff);
+	}
+	o = debug(w, here, 5, 0);
+	assert_int_equal(o->len, 132);
+	assert_hex(o->body, 8, "0a000002 1b59 05a4");
+	assert_int_equal(get32(o->body + 88), RX_HEADER + 4);
+	o = debug(w, here, 5, 1);
+	assert_int_equal(get32(o->body), 0xffffffff);
+	o = debug(w, here, 4, 0);
+	assert_int_equal(o->len, 284);
+	assert_int_equal(get32(o->body + 4 * 11), 1);
+	assert_int_equal(get32(o->body + 4 * 24), 1);
+	assert_int_equal(get32(o->body + 4 * 56), 1);
+	assert_int_equal(get32(o->body + 4 * 57), 0);
+	wire_free(w);
+}
+
+static void debug_shows_strangers_empty_lists_of_the_right_size(void **state)
+{
+	(void)state;
+	struct wire *w = wire_new(NULL);
+	begin(w, 5);
+	static const uint8_t nothing[176] = {0};
+	const struct wire_out *o = debug(w, wire_peer, 1, 0);
+	assert_int_equal(o->len, 56);
+	assert_memory_equal(o->body, nothing, 14);
+	assert_memory_equal(o->body + 15, nothing, 56 - 15);
+	o = debug(w, wire_peer, 3, 0);
+	assert_int_equal(o->len, 176);
+	assert_int_equal(get32(o->body + 4), 0xffffffff);
+	assert_memory_equal(o->body + 8, nothing, 168);
+	o = debug(w, wire_peer, 5, 0);
+	assert_int_equal(o->len, 132);
+	assert_int_equal(get32(o->body), 0xffffffff);
+	o = debug(w, wire_peer, 4, 0);
+	assert_hex(o->body, o->len, "fffffff8 fffffff8");
+	wire_free(w);
+}
+
 /* --- bounds -------------------------------------------------------------------------------- */
 
 static void an_unproven_address_gets_at_most_three_times_what_it_sent_and_200_bytes(void **state)
@@ -1098,6 +1172,8 @@ TEST_MAIN(T(an_unknown_service_is_answered_with_a_raw_abort_made_from_the_header
 	T(a_call_number_with_its_high_bit_set_is_not_taken_on_a_secured_connection),
 	T(version_is_answered_with_65_octets_to_clients_only),
 	T(debug_requests_for_what_is_not_there_are_answered_with_minus_8_twice),
+	T(debug_tells_this_machine_of_connections_and_peers_to_the_end_of_the_list),
+	T(debug_shows_strangers_empty_lists_of_the_right_size),
 	T(an_unproven_address_gets_at_most_three_times_what_it_sent_and_200_bytes),
 	T(the_reply_goes_out_once_the_address_has_echoed_a_serial),
 	T(a_small_reply_needs_no_proof_and_asks_for_it_on_the_way),
