@@ -292,7 +292,7 @@ afs_err rpc_begin(struct rpc_conn *c, const struct rpc_proc *proc, const void *i
 
 static afs_err results(struct rpc_stream *s, void *out, struct arena *arena)
 {
-	size_t max = s->pub.iface->args_max;
+	size_t max = rpc_iface_results_max(s->pub.iface);
 	struct rpc_scratch scratch = {0};
 	const uint8_t *p;
 	size_t n;

@@ -102,7 +102,9 @@ static afs_err try_decode(struct rpc_stream *s, bool last, int32_t *code)
 			goto out;
 	}
 	arena_fini(&s->arena);
-	arena_init(&s->arena, (size_t)iface->args_max * 16 + 65536 + proc->in_size + proc->out_size);
+	/* decoded arguments, and results twice over: handlers grow lists by doubling */
+	arena_init(&s->arena, (size_t)iface->args_max * 16 + (size_t)rpc_iface_results_max(iface) * 2 +
+				      65536 + proc->in_size + proc->out_size);
 	s->in_args = arena_alloc(&s->arena, 1, proc->in_size);
 	if (!s->in_args) {
 		err = AFS_ENOMEM;
@@ -225,7 +227,8 @@ void rpc_dispatch_new(struct rpc_port *port, struct rx_call *call, mono_ns now)
 
 static afs_err reply(struct rpc_stream *s, const void *out)
 {
-	TRY(rpc_stream_put(s, NULL, s->pub.proc->out_put, out, s->pub.iface->args_max));
+	TRY(rpc_stream_put(s, NULL, s->pub.proc->out_put, out,
+		rpc_iface_results_max(s->pub.iface)));
 	if (!s->service->done)
 		return rpc_stream_seal_last(s); /* and release() hands it over */
 	return rpc_stream_finish(s);

@@ -51,5 +51,9 @@ struct rpc_iface {
 	afs_err (*err_of)(int32_t);     /* and what a client makes of a code */
 };
 
+static inline uint32_t rpc_iface_results_max(const struct rpc_iface *iface)
+{
+	return iface->results_max ? iface->results_max : iface->args_max;
+}
 /* The row with opcode `op`, or NULL. */
 const struct rpc_proc *rpc_iface_find(const struct rpc_iface *iface, uint32_t op);
