@@ -26,11 +26,13 @@ static size_t put_tail(uint8_t *p, uint32_t datagram, uint32_t window)
 	put32(p + 3, datagram);
 	put32(p + 7, datagram);
 	put32(p + 11, window);
-	put32(p + 15, 1); /* no jumbograms: single packets may grow instead, and take any security level */
+	put32(p + 15,
+		1); /* no jumbograms: single packets may grow instead, and take any security level */
 	return RX_ACK_PAD + RX_ACK_TRAILER;
 }
 
-static void put_fixed(uint8_t *p, rx_seq first, rx_seq previous, rx_serial serial, enum rx_reason reason, uint32_t n)
+static void put_fixed(uint8_t *p, rx_seq first, rx_seq previous, rx_serial serial,
+	enum rx_reason reason, uint32_t n)
 {
 	put32(p, 0); /* bufferSpace, maxSkew */
 	put32(p + 4, first);
@@ -40,7 +42,8 @@ static void put_fixed(uint8_t *p, rx_seq first, rx_seq previous, rx_serial seria
 	p[17] = (uint8_t)n;
 }
 
-size_t rx_ack_build(struct rx_call *call, mono_ns now, enum rx_reason reason, rx_serial serial, uint8_t *out)
+size_t rx_ack_build(
+	struct rx_call *call, mono_ns now, enum rx_reason reason, rx_serial serial, uint8_t *out)
 {
 	(void)now;
 	uint32_t n = call->in_high >= call->in_first ? call->in_high - call->in_first + 1 : 0;
@@ -52,17 +55,21 @@ size_t rx_ack_build(struct rx_call *call, mono_ns now, enum rx_reason reason, rx
 	in_order = MIN(in_order, n);
 	memset(out + RX_ACK_FIXED, 1, in_order);
 	for (uint32_t i = in_order; i < n; i++)
-		out[RX_ACK_FIXED + i] = call->ahead && call->ahead[(call->in_first + i) % RX_AHEAD] != NULL;
+		out[RX_ACK_FIXED + i] =
+			call->ahead && call->ahead[(call->in_first + i) % RX_AHEAD] != NULL;
 	uint32_t window = rx_recv_window(call->conn);
 	call->in_edge = MAX(call->in_edge, call->in_first + window);
 	call->chan->own_window = (uint16_t)window;
-	return RX_ACK_FIXED + n + put_tail(out + RX_ACK_FIXED + n, call->conn->peer->size_own, window);
+	return RX_ACK_FIXED + n +
+	       put_tail(out + RX_ACK_FIXED + n, call->conn->peer->size_own, window);
 }
 
 /* For a call that is over: everything was consumed. */
-size_t rx_ack_build_over(struct rx_conn *c, struct rx_channel *ch, enum rx_reason reason, uint8_t *out)
+size_t rx_ack_build_over(
+	struct rx_conn *c, struct rx_channel *ch, enum rx_reason reason, uint8_t *out)
 {
-	put_fixed(out, ch->last_in + 1, ch->last_in, reason == RX_ACK_DELAY ? 0 : ch->ack_serial, reason, 0);
+	put_fixed(out, ch->last_in + 1, ch->last_in, reason == RX_ACK_DELAY ? 0 : ch->ack_serial,
+		reason, 0);
 	uint32_t window = rx_recv_window(c);
 	ch->own_window = (uint16_t)window;
 	return RX_ACK_FIXED + put_tail(out + RX_ACK_FIXED, c->peer->size_own, window);
@@ -130,12 +137,13 @@ static void arm_persist(struct rx_call *call, mono_ns now)
 static void prove(struct rx_call *call, rx_serial serial)
 {
 	struct rx_conn *c = call->conn;
-	if (c->is_server && !c->peer->proven && serial - c->first_serial - 1 < c->serial - c->first_serial)
+	if (c->is_server && !c->peer->proven &&
+		serial - c->first_serial - 1 < c->serial - c->first_serial)
 		rx_peer_prove(c->ep, c->peer);
 }
 
-void rx_ack_receive(
-	struct rx_call *call, mono_ns now, const struct rx_header *h, const uint8_t *body, size_t len)
+void rx_ack_receive(struct rx_call *call, mono_ns now, const struct rx_header *h,
+	const uint8_t *body, size_t len)
 {
 	struct rx_conn *c = call->conn;
 	struct rx_ack a;

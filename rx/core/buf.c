@@ -13,7 +13,8 @@
 
 enum { CLASSES = 3 };
 
-struct class {
+struct class
+{
 	uint32_t cap;
 	struct rx_buf *free;
 	_Atomic(struct rx_buf *) returned;

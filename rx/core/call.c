@@ -112,7 +112,8 @@ struct rx_call *rx_call_new(struct rx_conn *c, mono_ns now)
 
 void rx_call_release(struct rx_call *call)
 {
-	if (call->attached || call->refs || list_linked(&call->ev) || call->conn->ep->event_call == call)
+	if (call->attached || call->refs || list_linked(&call->ev) ||
+		call->conn->ep->event_call == call)
 		return;
 	rx_recv_drop(call);
 	rx_send_drop(call);
@@ -266,7 +267,8 @@ void rx_call_event(struct rx_call *call, unsigned what)
 
 void rx_call_offer(struct rx_call *call)
 {
-	if (!call->is_server || call->delivered || call->ended || !call->conn->known || !call->in_head)
+	if (!call->is_server || call->delivered || call->ended || !call->conn->known ||
+		!call->in_head)
 		return;
 	call->delivered = true;
 	rx_call_event(call, RX_CE_NEW);
@@ -347,7 +349,8 @@ static bool waits_for_peer(const struct rx_call *call)
 		return true;
 	if (call->in_head)
 		return false;
-	bool reading = call->is_server ? call->out_end == 1 : call->out_last && call->out_next > call->out_last;
+	bool reading = call->is_server ? call->out_end == 1
+				       : call->out_last && call->out_next > call->out_last;
 	return reading && !(call->in_last && call->in_next > call->in_last);
 }
 
@@ -492,7 +495,7 @@ bool rx_call_emit(struct rx_call *call, mono_ns now, struct rx_datagram *out, bo
 	if (call->ack_owed) {
 		/* a server's first reply packet acknowledges the request as well as an ACK would */
 		bool implied = call->is_server && call->out_end > call->out_next &&
-			(call->ack_owed == RX_ACK_IDLE || call->ack_owed == RX_ACK_DELAY);
+			       (call->ack_owed == RX_ACK_IDLE || call->ack_owed == RX_ACK_DELAY);
 		enum rx_reason reason = call->ack_owed;
 		call->ack_owed = RX_ACK_NONE;
 		if (!implied && emit_ack(call, now, reason, call->ack_serial, out, blocked))
@@ -526,7 +529,10 @@ struct rx_addr rx_call_peer(const struct rx_call *call) { return call->conn->pee
 void rx_call_set_user(struct rx_call *call, void *user) { call->user = user; }
 void *rx_call_user(const struct rx_call *call) { return call->user; }
 
-uint32_t rx_call_body_max(const struct rx_call *call) { return call->conn->peer->size_send - RX_HEADER; }
+uint32_t rx_call_body_max(const struct rx_call *call)
+{
+	return call->conn->peer->size_send - RX_HEADER;
+}
 
 struct rx_sec_packet rx_call_packet_id(const struct rx_call *call, rx_seq seq, bool incoming)
 {

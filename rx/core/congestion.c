@@ -152,7 +152,8 @@ static int64_t spacing(const struct rx_call *call)
 	if (srtt < PACE_FROM_NS)
 		return 0;
 	/* faster than the window, so that pacing does not become the limit */
-	return call->cwnd < call->ssthresh ? srtt / (2 * (int64_t)call->cwnd) : srtt * 4 / (5 * (int64_t)call->cwnd);
+	return call->cwnd < call->ssthresh ? srtt / (2 * (int64_t)call->cwnd)
+					   : srtt * 4 / (5 * (int64_t)call->cwnd);
 }
 
 /* Up to a millisecond or eight packets leave together. */

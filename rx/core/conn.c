@@ -33,7 +33,8 @@ struct rx_conn *rx_conn_find(struct rx_endpoint *ep, const struct rx_header *h, 
 	uint64_t hash = conn_hash(&ep->conns, h->epoch, cid, is_server);
 	for (struct map_node *n = map_first(&ep->conns, hash); n; n = map_next(n)) {
 		struct rx_conn *c = container_of(n, struct rx_conn, node);
-		if (c->epoch == h->epoch && c->cid == cid && c->is_server == is_server && address_fits(c, from))
+		if (c->epoch == h->epoch && c->cid == cid && c->is_server == is_server &&
+			address_fits(c, from))
 			return c;
 	}
 	return NULL;
@@ -61,7 +62,8 @@ void rx_conn_header(struct rx_conn *c, struct rx_header *h, enum rx_type type)
 
 struct rx_conn_id rx_conn_id(const struct rx_conn *c)
 {
-	struct rx_conn_id id = {.epoch = c->epoch, .cid = c->cid, .service = c->service, .index = c->index};
+	struct rx_conn_id id = {
+		.epoch = c->epoch, .cid = c->cid, .service = c->service, .index = c->index};
 	for (int i = 0; i < 4; i++)
 		id.call_numbers[i] = c->chan[i].number;
 	return id;
@@ -87,11 +89,13 @@ static bool make_room(struct rx_endpoint *ep, mono_ns now)
 static void note_expiry(struct rx_conn *c, mono_ns now)
 {
 	const struct rx_endpoint_config *cfg = &c->ep->config;
-	c->expires = c->sec->expires ? now + (c->sec->expires - cfg->wall(cfg->wall_ctx)) : MONO_NEVER;
+	c->expires =
+		c->sec->expires ? now + (c->sec->expires - cfg->wall(cfg->wall_ctx)) : MONO_NEVER;
 }
 
-static struct rx_conn *make(struct rx_endpoint *ep, mono_ns now, struct rx_addr addr, uint32_t epoch,
-	uint32_t cid, uint8_t index, uint16_t service, bool is_server, struct rx_sec *sec)
+static struct rx_conn *make(struct rx_endpoint *ep, mono_ns now, struct rx_addr addr,
+	uint32_t epoch, uint32_t cid, uint8_t index, uint16_t service, bool is_server,
+	struct rx_sec *sec)
 {
 	if (!make_room(ep, now))
 		return NULL;
@@ -103,7 +107,8 @@ static struct rx_conn *make(struct rx_endpoint *ep, mono_ns now, struct rx_addr 
 		return NULL;
 	}
 	c->peer = rx_peer_get(ep, addr, now);
-	if (!c->peer || !map_insert(&ep->conns, &c->node, conn_hash(&ep->conns, epoch, cid, is_server))) {
+	if (!c->peer ||
+		!map_insert(&ep->conns, &c->node, conn_hash(&ep->conns, epoch, cid, is_server))) {
 		if (c->peer)
 			rx_peer_put(ep, c->peer, now);
 		rx_heap_release(&ep->heap);
@@ -139,8 +144,8 @@ static struct rx_conn *make(struct rx_endpoint *ep, mono_ns now, struct rx_addr 
 struct rx_conn *rx_conn_accept(struct rx_endpoint *ep, mono_ns now, const struct rx_header *h,
 	struct rx_addr from, uint32_t local_ip, struct rx_sec *sec)
 {
-	struct rx_conn *c =
-		make(ep, now, from, h->epoch, h->cid & ~UINT32_C(3), h->index, h->service, true, sec);
+	struct rx_conn *c = make(
+		ep, now, from, h->epoch, h->cid & ~UINT32_C(3), h->index, h->service, true, sec);
 	if (!c) {
 		rx_sec_free(sec);
 		return NULL;
@@ -152,15 +157,19 @@ struct rx_conn *rx_conn_accept(struct rx_endpoint *ep, mono_ns now, const struct
 	return c;
 }
 
-struct rx_conn *rx_conn_new(struct rx_endpoint *ep, mono_ns now, const struct rx_conn_config *config)
+struct rx_conn *rx_conn_new(
+	struct rx_endpoint *ep, mono_ns now, const struct rx_conn_config *config)
 {
 	ep->now = now;
 	struct rx_header probe = {.epoch = ep->epoch, .cid = ep->next_cid};
 	while (rx_conn_find(ep, &probe, config->peer))
 		probe.cid += 4;
 	ep->next_cid = probe.cid + 4;
-	static const uint8_t index_of[] = {
-		[RX_SEC_NULL] = 0, [RX_SEC_RXKAD] = 2, [RX_SEC_RXKAD_CRYPT] = 2, [RX_SEC_RXGK] = 4, [RX_SEC_YFS_RXGK] = 6};
+	static const uint8_t index_of[] = {[RX_SEC_NULL] = 0,
+		[RX_SEC_RXKAD] = 2,
+		[RX_SEC_RXKAD_CRYPT] = 2,
+		[RX_SEC_RXGK] = 4,
+		[RX_SEC_YFS_RXGK] = 6};
 	struct rx_conn *c = make(ep, now, config->peer, ep->epoch, probe.cid,
 		index_of[config->sec->ops->sec_class], config->service, false, config->sec);
 	if (!c) {
@@ -207,8 +216,9 @@ void rx_conn_settle(struct rx_conn *c, mono_ns now)
 		return;
 	if (c->is_server) {
 		list_remove(&c->idle_link);
-		list_push_back(c->known && c->sec->ops->sec_class != RX_SEC_NULL ? &c->ep->idle_known
-										  : &c->ep->idle_anon,
+		list_push_back(c->known && c->sec->ops->sec_class != RX_SEC_NULL
+				       ? &c->ep->idle_known
+				       : &c->ep->idle_anon,
 			&c->idle_link);
 		rx_conn_set_due(c, RX_CONN_IDLE, c->last_used + RX_CONN_IDLE_NS);
 	} else if (!c->gone) {
@@ -219,7 +229,8 @@ void rx_conn_settle(struct rx_conn *c, mono_ns now)
 		if (c->user_gone)
 			c->user_gone(c->user);
 		c->user_gone = NULL;
-		rx_conn_set_due(c, RX_CONN_IDLE, c->serial == c->first_serial ? now : now + RX_CONN_LINGER_NS);
+		rx_conn_set_due(c, RX_CONN_IDLE,
+			c->serial == c->first_serial ? now : now + RX_CONN_LINGER_NS);
 	}
 }
 
@@ -243,7 +254,8 @@ void rx_conn_unref(struct rx_conn *c)
 
 /* --- failure ------------------------------------------------------------------------------- */
 
-void rx_conn_fail(struct rx_conn *c, mono_ns now, afs_err err, int32_t code, bool tell, int64_t after)
+void rx_conn_fail(
+	struct rx_conn *c, mono_ns now, afs_err err, int32_t code, bool tell, int64_t after)
 {
 	if (c->failed)
 		return;
@@ -337,7 +349,8 @@ static void on_response(struct rx_conn *c, mono_ns now, const uint8_t *body, siz
 	const struct rx_endpoint_config *cfg = &c->ep->config;
 	struct rx_conn_id id = rx_conn_id(c);
 	struct rx_caller caller = {0};
-	afs_err err = c->sec->ops->accept(c->sec, &id, body, len, cfg->wall(cfg->wall_ctx), &caller);
+	afs_err err =
+		c->sec->ops->accept(c->sec, &id, body, len, cfg->wall(cfg->wall_ctx), &caller);
 	if (err != AFS_OK) {
 		RX_COUNT(c->ep, responses_refused);
 		rx_conn_fail(c, now, err, code_of(err), true, RX_RESPONSE_REFUSED_NS);
@@ -360,7 +373,8 @@ static void on_response(struct rx_conn *c, mono_ns now, const uint8_t *body, siz
 	}
 }
 
-void rx_conn_receive(struct rx_conn *c, mono_ns now, const struct rx_header *h, const uint8_t *body, size_t len)
+void rx_conn_receive(
+	struct rx_conn *c, mono_ns now, const struct rx_header *h, const uint8_t *body, size_t len)
 {
 	if (h->type == RX_ABORT) {
 		RX_COUNT(c->ep, aborts_in);
@@ -458,8 +472,8 @@ void rx_conn_sent(struct rx_conn *c, mono_ns now, size_t len)
 		p->bytes_out += len;
 }
 
-static bool emit(struct rx_conn *c, mono_ns now, const struct rx_header *h, const uint8_t *body, size_t len,
-	struct rx_datagram *out)
+static bool emit(struct rx_conn *c, mono_ns now, const struct rx_header *h, const uint8_t *body,
+	size_t len, struct rx_datagram *out)
 {
 	if (!rx_peer_allows(c->peer, c, RX_HEADER + len, 0))
 		return false; /* dropped: whoever asked will ask again, and bring budget */
@@ -553,12 +567,13 @@ static bool emit_channel(struct rx_conn *c, unsigned i, mono_ns now, struct rx_d
 	}
 	if (ch->tx & (RX_TX_CHAN_ACK | RX_TX_CHAN_PONG)) {
 		bool pong = ch->tx & RX_TX_CHAN_PONG;
-		ch->tx &= (uint8_t)~(pong ? RX_TX_CHAN_PONG : RX_TX_CHAN_ACK);
+		ch->tx &= (uint8_t) ~(pong ? RX_TX_CHAN_PONG : RX_TX_CHAN_ACK);
 		rx_conn_header(c, &h, RX_ACK);
 		h.cid |= i;
 		h.call = ch->number;
 		h.flags |= RX_F_SLOW_START_OK;
-		size_t len = rx_ack_build_over(c, ch, pong ? RX_ACK_PING_RESPONSE : ch->ack_reason, body);
+		size_t len = rx_ack_build_over(
+			c, ch, pong ? RX_ACK_PING_RESPONSE : ch->ack_reason, body);
 		RX_COUNT(c->ep, acks_out);
 		return emit(c, now, &h, body, len, out);
 	}

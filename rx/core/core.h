@@ -117,12 +117,13 @@ struct rx_endpoint_config {
 	/* Largest sent and announced, header included; 0: the default, 16376.  It bounds what peers at
 	 * 127/8 get; others never get more than 1444, which every path carries. */
 	uint32_t max_datagram;
-	uint32_t window;            /* receive window in packets, at most RX_WINDOW_MAX; 0: default */
-	uint32_t window_bytes;      /* and in bytes, per call; 0: default */
+	uint32_t window;       /* receive window in packets, at most RX_WINDOW_MAX; 0: default */
+	uint32_t window_bytes; /* and in bytes, per call; 0: default */
 	uint32_t conns_max, calls_per_peer_max; /* 0: defaults */
-	int64_t dead_ns, idle_ns;   /* of server connections; 0: 12 s, 60 s */
-	const char *version;        /* answer to VERSION requests */
-	void (*trace)(void *ctx, mono_ns now, bool out, struct rx_addr peer, const uint8_t *dgram, size_t len);
+	int64_t dead_ns, idle_ns;               /* of server connections; 0: 12 s, 60 s */
+	const char *version;                    /* answer to VERSION requests */
+	void (*trace)(void *ctx, mono_ns now, bool out, struct rx_addr peer, const uint8_t *dgram,
+		size_t len);
 	void *trace_ctx;
 	/* Is `service` offered, and which security object serves index `index` on it?  NULL: raw abort -2. */
 	struct rx_sec *(*accept)(void *ctx, struct rx_addr peer, uint16_t service, uint8_t index);
@@ -142,7 +143,8 @@ void rx_endpoint_close(struct rx_endpoint *ep, mono_ns now);
 
 void rx_endpoint_receive(struct rx_endpoint *ep, mono_ns now, const struct rx_datagram *in);
 /* A local ICMP error about `peer` (unreachable), or a refused send; `too_big` lowers its size. */
-void rx_endpoint_unreachable(struct rx_endpoint *ep, mono_ns now, struct rx_addr peer, bool too_big);
+void rx_endpoint_unreachable(
+	struct rx_endpoint *ep, mono_ns now, struct rx_addr peer, bool too_big);
 void rx_endpoint_tick(struct rx_endpoint *ep, mono_ns now);
 mono_ns rx_endpoint_next_tick(const struct rx_endpoint *ep); /* MONO_NEVER: nothing is due */
 /* What to send next; false: nothing now.  `out->buf` holds no reference for the caller and stays
@@ -151,10 +153,10 @@ mono_ns rx_endpoint_next_tick(const struct rx_endpoint *ep); /* MONO_NEVER: noth
 bool rx_endpoint_next_datagram(struct rx_endpoint *ep, mono_ns now, struct rx_datagram *out);
 
 enum rx_event_kind {
-	RX_EV_CALL_NEW,   /* server: a call with in-order data, its connection's caller known */
-	RX_EV_READABLE,   /* in-order packets wait in rx_call_receive() (edge: came since it was called) */
-	RX_EV_WRITABLE,   /* a send queue that was full has room for a good batch again */
-	RX_EV_CALL_SENT,  /* server: the whole reply is acknowledged; the core has let the call go */
+	RX_EV_CALL_NEW, /* server: a call with in-order data, its connection's caller known */
+	RX_EV_READABLE, /* in-order packets wait in rx_call_receive() (edge: came since it was called) */
+	RX_EV_WRITABLE,  /* a send queue that was full has room for a good batch again */
+	RX_EV_CALL_SENT, /* server: the whole reply is acknowledged; the core has let the call go */
 	RX_EV_CALL_ENDED, /* the call is over before its time: AFS_EABORTED and the peer's code;
 	                     AFS_EDEAD, AFS_ETIMEDOUT, AFS_EPROTOCOL, AFS_ERESTARTING or an error of the
 	                     security class with the code that was sent.  Nothing more will come. */
@@ -171,14 +173,16 @@ bool rx_endpoint_next_event(struct rx_endpoint *ep, struct rx_event *out);
 struct rx_conn_config {
 	struct rx_addr peer;
 	uint16_t service;
-	struct rx_sec *sec; /* taken, also on failure */
+	struct rx_sec *sec;                /* taken, also on failure */
 	int64_t dead_ns, idle_ns, hard_ns; /* 0: defaults of rx.md §5 (idle and hard: off) */
 };
 /* NULL: out of memory or of connections (conns_max). */
-struct rx_conn *rx_conn_new(struct rx_endpoint *ep, mono_ns now, const struct rx_conn_config *config);
+struct rx_conn *rx_conn_new(
+	struct rx_endpoint *ep, mono_ns now, const struct rx_conn_config *config);
 struct rx_conn *rx_conn_ref(struct rx_conn *c);
 void rx_conn_unref(struct rx_conn *c);
-afs_err rx_conn_error(const struct rx_conn *c, int32_t *code); /* AFS_OK while usable; code may be NULL */
+afs_err rx_conn_error(
+	const struct rx_conn *c, int32_t *code); /* AFS_OK while usable; code may be NULL */
 /* A packet did not verify, or another reason to distrust the whole connection: ends its calls with
  * `err`, sends a connection ABORT with `code`, and answers everything later with it. */
 void rx_conn_abort(struct rx_conn *c, mono_ns now, afs_err err, int32_t code);

@@ -90,10 +90,11 @@ static void put_conn(uint8_t *out, const struct rx_conn *c)
 		out[44 + i] = (uint8_t)mode_of(ch->call);
 		if (ch->call)
 			out[52 + i] = (uint8_t)((ch->call->in_head ? 1 : 0) |
-				(ch->call->out_end != ch->call->out_una ? 2 : 0));
+						(ch->call->out_end != ch->call->out_una ? 2 : 0));
 	}
 	if (c->caller.sec_class != RX_SEC_NULL) {
-		bool kad = c->caller.sec_class == RX_SEC_RXKAD || c->caller.sec_class == RX_SEC_RXKAD_CRYPT;
+		bool kad = c->caller.sec_class == RX_SEC_RXKAD ||
+			   c->caller.sec_class == RX_SEC_RXKAD_CRYPT;
 		out[56] = kad ? 3 : 4;
 		out[57] = (uint8_t)c->caller.level;
 		put32(out + 68, c->caller.authenticated ? 2 | 8 : 0);
@@ -187,8 +188,10 @@ static uint32_t rx_statistics(struct rx_endpoint *ep, uint8_t *out)
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		put32(out + 4 * rows[i].word, (uint32_t)stat_of(ep, rows[i].stat));
-	put32(out + 4 * 24, (uint32_t)(stat_of(ep, RX_ST_data_in) - stat_of(ep, RX_ST_data_duplicate)));
-	put32(out + 4 * 45, (uint32_t)(stat_of(ep, RX_ST_data_out) - stat_of(ep, RX_ST_data_resent)));
+	put32(out + 4 * 24,
+		(uint32_t)(stat_of(ep, RX_ST_data_in) - stat_of(ep, RX_ST_data_duplicate)));
+	put32(out + 4 * 45,
+		(uint32_t)(stat_of(ep, RX_ST_data_out) - stat_of(ep, RX_ST_data_resent)));
 	put32(out + 4 * 51, 9999999); /* the least round trip, as long as none is known */
 	uint32_t servers = 0, clients = 0, calls = 0;
 	struct map_node *next;
@@ -208,7 +211,8 @@ static uint32_t rx_statistics(struct rx_endpoint *ep, uint8_t *out)
 	return RXSTATS_BYTES;
 }
 
-uint32_t rx_debug_answer(struct rx_endpoint *ep, struct rx_addr asker, const uint8_t *body, size_t len, uint8_t *out)
+uint32_t rx_debug_answer(
+	struct rx_endpoint *ep, struct rx_addr asker, const uint8_t *body, size_t len, uint8_t *out)
 {
 	bool full = rx_addr_is_loopback(asker);
 	uint32_t type = len >= 8 ? get32(body) : 0, index = len >= 8 ? get32(body + 4) : 0;

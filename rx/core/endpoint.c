@@ -25,7 +25,8 @@ struct rx_endpoint *rx_endpoint_new(const struct rx_endpoint_config *config, mon
 	c->idle_ns = c->idle_ns ? c->idle_ns : RX_IDLE_NS;
 	c->version = c->version ? c->version : "afscell";
 	c->max_datagram = c->max_datagram ? c->max_datagram : RX_BIG_DATAGRAM;
-	c->max_datagram = MAX(MIN(c->max_datagram, (uint32_t)RX_DATAGRAM_MAX), (uint32_t)RX_MTU_MIN);
+	c->max_datagram =
+		MAX(MIN(c->max_datagram, (uint32_t)RX_DATAGRAM_MAX), (uint32_t)RX_MTU_MIN);
 	ep->now = now;
 	list_init(&ep->tx_conns);
 	list_init(&ep->tx_calls);
@@ -59,7 +60,8 @@ void rx_endpoint_free(struct rx_endpoint *ep)
 	ep->event_call = NULL;
 	if (last)
 		rx_call_release(last);
-	list_each(e, &ep->events) {
+	list_each(e, &ep->events)
+	{
 		struct rx_call *call = list_entry(e, struct rx_call, ev);
 		list_remove(&call->ev);
 		rx_call_release(call);
@@ -104,7 +106,8 @@ void rx_endpoint_close(struct rx_endpoint *ep, mono_ns now)
 		struct rx_conn *c = container_of(n, struct rx_conn, node);
 		for (int i = 0; i < 4; i++)
 			if (c->chan[i].call)
-				rx_call_end_and_tell(c->chan[i].call, now, AFS_ERESTARTING, RX_RESTARTING);
+				rx_call_end_and_tell(
+					c->chan[i].call, now, AFS_ERESTARTING, RX_RESTARTING);
 	}
 }
 
@@ -157,8 +160,8 @@ static struct rx_raw *raw_slot(struct rx_endpoint *ep, const struct rx_datagram 
 	return r;
 }
 
-static void raw_abort(
-	struct rx_endpoint *ep, const struct rx_datagram *in, const struct rx_header *h, int32_t code)
+static void raw_abort(struct rx_endpoint *ep, const struct rx_datagram *in,
+	const struct rx_header *h, int32_t code)
 {
 	struct rx_raw *r = raw_slot(ep, in);
 	if (!r)
@@ -178,7 +181,8 @@ static void raw_abort(
 }
 
 /* rx.md §15: answered only to those who call themselves clients, or two tools could play tennis. */
-static void answer_tool(struct rx_endpoint *ep, const struct rx_datagram *in, const struct rx_header *h)
+static void answer_tool(
+	struct rx_endpoint *ep, const struct rx_datagram *in, const struct rx_header *h)
 {
 	if (!(h->flags & RX_F_CLIENT))
 		return;
@@ -194,21 +198,22 @@ static void answer_tool(struct rx_endpoint *ep, const struct rx_datagram *in, co
 		r->len = RX_HEADER + RX_VERSION_BODY;
 	} else {
 		const uint8_t *body = in->buf->data + in->off + RX_HEADER;
-		r->len = RX_HEADER + rx_debug_answer(ep, in->peer, body, in->len - RX_HEADER, r->bytes + RX_HEADER);
+		r->len = RX_HEADER + rx_debug_answer(ep, in->peer, body, in->len - RX_HEADER,
+					     r->bytes + RX_HEADER);
 	}
 }
 
 /* --- in ------------------------------------------------------------------------------------ */
 
 /* A packet for no connection that we know. */
-static struct rx_conn *stranger(
-	struct rx_endpoint *ep, mono_ns now, const struct rx_header *h, const struct rx_datagram *in)
+static struct rx_conn *stranger(struct rx_endpoint *ep, mono_ns now, const struct rx_header *h,
+	const struct rx_datagram *in)
 {
 	if (h->type == RX_ABORT || !(h->flags & RX_F_CLIENT))
 		return NULL;
-	struct rx_sec *sec = ep->config.accept
-		? ep->config.accept(ep->config.accept_ctx, in->peer, h->service, h->index)
-		: NULL;
+	struct rx_sec *sec = ep->config.accept ? ep->config.accept(ep->config.accept_ctx, in->peer,
+							 h->service, h->index)
+					       : NULL;
 	if (!sec) {
 		raw_abort(ep, in, h, RX_INVALID_OPERATION);
 		return NULL;
@@ -485,7 +490,8 @@ bool rx_endpoint_next_datagram(struct rx_endpoint *ep, mono_ns now, struct rx_da
 	RX_COUNT(ep, datagrams_out);
 	RX_COUNT_N(ep, bytes_out, out->len);
 	if (ep->config.trace)
-		ep->config.trace(ep->config.trace_ctx, now, true, out->peer, out->buf->data + out->off, out->len);
+		ep->config.trace(ep->config.trace_ctx, now, true, out->peer,
+			out->buf->data + out->off, out->len);
 	return true;
 }
 
@@ -538,7 +544,8 @@ bool rx_endpoint_next_event(struct rx_endpoint *ep, struct rx_event *out)
 
 void rx_endpoint_stats(const struct rx_endpoint *ep, struct rx_stats *out)
 {
-#define RX_STAT(name, text) out->name = atomic_load_explicit(&ep->stats[RX_ST_##name], memory_order_relaxed);
+#define RX_STAT(name, text)                                                                        \
+	out->name = atomic_load_explicit(&ep->stats[RX_ST_##name], memory_order_relaxed);
 #include "rx/core/stats.def"
 #undef RX_STAT
 }

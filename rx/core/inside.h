@@ -87,7 +87,7 @@ struct rx_ack {
 	rx_seq first, previous;
 	rx_serial serial;
 	uint8_t reason;
-	uint32_t count;       /* of octets really there */
+	uint32_t count; /* of octets really there */
 	const uint8_t *octets;
 	bool has_mtu, has_window, has_jumbo;
 	uint32_t max_mtu, if_mtu, window, jumbo;
@@ -104,28 +104,32 @@ enum {
 	/* What two ends on one machine exchange: four make one run of UDP segments (65507 bytes), which
 	 * is the fastest there is over lo. */
 	RX_BIG_DATAGRAM = 16376,
-	RX_WINDOW_START = 16,       /* what a peer assumes before our first ACK, and we before its */
+	RX_WINDOW_START = 16, /* what a peer assumes before our first ACK, and we before its */
 	RX_WINDOW_DEFAULT = 255,
 	RX_WINDOW_BYTES = 2 << 20,
-	RX_SEND_BYTES = 2 << 20,    /* queued and unacknowledged, per call */
+	RX_SEND_BYTES = 2 << 20, /* queued and unacknowledged, per call */
 	RX_CONNS_MAX = 20000,
 	RX_CALLS_PER_PEER = 256,
 	RX_PEERS_IDLE_MAX = 8192,
-	RX_TURN_BYTES = 64 * 1024,  /* a call's turn among those that send */
-	RX_AMPLIFY = 3, RX_AMPLIFY_FREE = 200, /* unproven address: out <= 3 * in + 200 */
+	RX_TURN_BYTES = 64 * 1024, /* a call's turn among those that send */
+	RX_AMPLIFY = 3,
+	RX_AMPLIFY_FREE = 200, /* unproven address: out <= 3 * in + 200 */
 	RX_PING_BYTES = RX_HEADER + RX_ACK_FIXED + RX_ACK_PAD + RX_ACK_TRAILER,
 	RX_CHALLENGE_MAX = 64,
-	RX_CHALLENGES = 50,         /* rx.md §11 */
-	RX_RAW_MAX = 320, RX_RAW_QUEUE = 128,
+	RX_CHALLENGES = 50, /* rx.md §11 */
+	RX_RAW_MAX = 320,
+	RX_RAW_QUEUE = 128,
 	RX_RING_SMALL = 8,
-	RX_CWND_START = 16, RX_CWND_MIN = 2, RX_CWND_MAX = 512,
+	RX_CWND_START = 16,
+	RX_CWND_MIN = 2,
+	RX_CWND_MAX = 512,
 };
 
 #define RX_DEAD_NS SEC(12)
 #define RX_IDLE_NS SEC(60)
-#define RX_CONN_IDLE_NS SEC(700)   /* rx.md §3.3 */
+#define RX_CONN_IDLE_NS SEC(700) /* rx.md §3.3 */
 #define RX_PEER_IDLE_NS SEC(60)
-#define RX_CONN_LINGER_NS SEC(3)   /* a client connection let go still answers late packets */
+#define RX_CONN_LINGER_NS SEC(3) /* a client connection let go still answers late packets */
 #define RX_CHALLENGE_NS SEC(2)
 #define RX_RESPONSE_REFUSED_NS SEC(1)
 #define RX_ACK_DELAY_NS MSEC(100)
@@ -169,8 +173,8 @@ static inline void rx_heap_sooner(struct rx_heap *h, struct rx_timer *t, mono_ns
 struct rx_peer {
 	struct map_node node;
 	struct rx_addr addr;
-	uint32_t conns; /* that point here */
-	uint32_t calls; /* server calls alive */
+	uint32_t conns;      /* that point here */
+	uint32_t calls;      /* server calls alive */
 	struct list idle;    /* of the endpoint, while conns is 0 */
 	struct list blocked; /* calls and connections held back by the amplification limit */
 	mono_ns idle_since;
@@ -215,12 +219,13 @@ enum rx_chan_end { RX_END_NONE, RX_END_DONE, RX_END_ABORTED };
 
 struct rx_channel {
 	struct rx_call *call;
-	uint32_t number; /* highest seen (server) or used (client); kept for the connection's life */
-	rx_seq last_in;  /* of the call that ended: the last sequence that came */
-	int32_t code;    /* of an abort that we sent */
+	uint32_t
+		number; /* highest seen (server) or used (client); kept for the connection's life */
+	rx_seq last_in; /* of the call that ended: the last sequence that came */
+	int32_t code;   /* of an abort that we sent */
 	rx_serial ack_serial;
 	uint8_t end, tx, ack_reason;
-	bool busy;        /* client: the server said BUSY and no call has succeeded since */
+	bool busy;            /* client: the server said BUSY and no call has succeeded since */
 	uint16_t peer_window; /* last announced by the peer; 0: none */
 	uint16_t own_window;  /* last announced by us; 0: none */
 };
@@ -250,7 +255,7 @@ struct rx_conn {
 	mono_ns expires, last_used;
 	int64_t dead_ns, idle_ns, hard_ns;
 	uint64_t data_in, data_out, bytes_in, bytes_out; /* DATA, for DEBUG answers */
-	struct list tx_link;   /* ep->tx_conns or peer->blocked */
+	struct list tx_link;                             /* ep->tx_conns or peer->blocked */
 	struct list idle_link; /* ep->idle_anon or idle_known: server, no calls, no references */
 	struct rx_timer timer;
 	mono_ns due[RX_CONN_DUES];
@@ -261,16 +266,18 @@ struct rx_conn {
 	struct rx_caller caller;
 };
 
-struct rx_conn *rx_conn_find(struct rx_endpoint *ep, const struct rx_header *h, struct rx_addr from);
+struct rx_conn *rx_conn_find(
+	struct rx_endpoint *ep, const struct rx_header *h, struct rx_addr from);
 struct rx_conn *rx_conn_accept(struct rx_endpoint *ep, mono_ns now, const struct rx_header *h,
 	struct rx_addr from, uint32_t local_ip, struct rx_sec *sec);
-void rx_conn_receive(struct rx_conn *c, mono_ns now, const struct rx_header *h, const uint8_t *body,
-	size_t len);
+void rx_conn_receive(
+	struct rx_conn *c, mono_ns now, const struct rx_header *h, const uint8_t *body, size_t len);
 void rx_conn_tick(struct rx_conn *c, mono_ns now);
 void rx_conn_tx(struct rx_conn *c, unsigned what);
 void rx_chan_tx(struct rx_conn *c, struct rx_channel *ch, unsigned what);
 bool rx_conn_emit(struct rx_conn *c, mono_ns now, struct rx_datagram *out);
-void rx_conn_fail(struct rx_conn *c, mono_ns now, afs_err err, int32_t code, bool tell, int64_t after);
+void rx_conn_fail(
+	struct rx_conn *c, mono_ns now, afs_err err, int32_t code, bool tell, int64_t after);
 void rx_conn_set_due(struct rx_conn *c, enum rx_conn_due what, mono_ns at);
 void rx_conn_settle(struct rx_conn *c, mono_ns now); /* a call went: is it idle, or to be freed? */
 void rx_conn_free(struct rx_conn *c, mono_ns now);
@@ -303,17 +310,17 @@ struct rx_call {
 	struct rx_channel *chan;
 	uint32_t number, refs;
 	void *user;
-	struct list tx;     /* ep->tx_calls or peer->blocked */
-	struct list ev;     /* ep->events */
+	struct list tx; /* ep->tx_calls or peer->blocked */
+	struct list ev; /* ep->events */
 	struct rx_timer timer;
 	bool is_server;
-	bool attached;   /* chan->call is this */
-	bool delivered;  /* the layer above knows of it */
-	bool ended;      /* over before its time; err and code say why */
-	bool app_done;   /* the layer above will give nothing more */
-	bool held;       /* for the amplification limit, once or more */
-	bool blocked;    /* in peer->blocked, not in tx_calls */
-	bool busy_turn;  /* at the head of tx_calls, turn_left of its turn left */
+	bool attached;  /* chan->call is this */
+	bool delivered; /* the layer above knows of it */
+	bool ended;     /* over before its time; err and code say why */
+	bool app_done;  /* the layer above will give nothing more */
+	bool held;      /* for the amplification limit, once or more */
+	bool blocked;   /* in peer->blocked, not in tx_calls */
+	bool busy_turn; /* at the head of tx_calls, turn_left of its turn left */
 	uint8_t events;
 	afs_err err;
 	int32_t code;
@@ -324,14 +331,14 @@ struct rx_call {
 	struct rx_packet *in_head, **in_tail; /* in order, for the layer above */
 	struct rx_packet **ahead;             /* ring of RX_AHEAD: came before their turn */
 	uint32_t ahead_count;
-	rx_seq in_first;   /* first not consumed: what ACKs call firstPacket */
-	rx_seq in_next;    /* next in order */
-	rx_seq in_high;    /* highest that came */
-	rx_seq in_edge;    /* first beyond the announced window */
-	rx_seq in_last;    /* number of the packet with LAST; 0: not seen */
-	rx_seq in_given;   /* first not given out */
-	bool in_discard;   /* a reply has begun: the rest of the request is of no interest */
-	uint8_t ack_owed;  /* reason; RX_ACK_NONE: none */
+	rx_seq in_first;  /* first not consumed: what ACKs call firstPacket */
+	rx_seq in_next;   /* next in order */
+	rx_seq in_high;   /* highest that came */
+	rx_seq in_edge;   /* first beyond the announced window */
+	rx_seq in_last;   /* number of the packet with LAST; 0: not seen */
+	rx_seq in_given;  /* first not given out */
+	bool in_discard;  /* a reply has begun: the rest of the request is of no interest */
+	uint8_t ack_owed; /* reason; RX_ACK_NONE: none */
 	rx_serial ack_serial, pong_serial;
 	bool pong_owed, ping_owed;
 	uint32_t unacked_in;       /* DATA since the last ACK */
@@ -342,12 +349,12 @@ struct rx_call {
 	/* sending */
 	struct rx_packet **ring; /* by sequence & ring_mask */
 	uint32_t ring_mask;
-	rx_seq out_una;  /* first not hard-acknowledged */
-	rx_seq out_soft; /* all before are acknowledged, hard or soft */
-	rx_seq out_next; /* first never sent */
-	rx_seq out_end;  /* first not queued */
-	rx_seq out_last; /* number of LAST; 0: not queued */
-	rx_seq out_high; /* highest acknowledged */
+	rx_seq out_una;   /* first not hard-acknowledged */
+	rx_seq out_soft;  /* all before are acknowledged, hard or soft */
+	rx_seq out_next;  /* first never sent */
+	rx_seq out_end;   /* first not queued */
+	rx_seq out_last;  /* number of LAST; 0: not queued */
+	rx_seq out_high;  /* highest acknowledged */
 	rx_seq lost_from; /* no lost packet before it */
 	uint32_t flying, lost;
 	uint32_t window; /* the peer's */
@@ -363,7 +370,7 @@ struct rx_call {
 	bool reorder_seen, in_recovery, was_limited;
 	uint8_t backoff, probes, persists;
 	rx_seq recovery_end;
-	uint32_t credit; /* packets that may leave although cwnd is full */
+	uint32_t credit;         /* packets that may leave although cwnd is full */
 	uint32_t cwnd, ssthresh; /* packets */
 	double cwnd_part, w_max, epoch_k, w_est;
 	mono_ns epoch_start;
@@ -384,11 +391,17 @@ struct rx_call {
 };
 enum { RX_AHEAD = 256 };
 
-enum rx_call_event { RX_CE_NEW = 1, RX_CE_READABLE = 2, RX_CE_WRITABLE = 4, RX_CE_SENT = 8, RX_CE_ENDED = 16 };
+enum rx_call_event {
+	RX_CE_NEW = 1,
+	RX_CE_READABLE = 2,
+	RX_CE_WRITABLE = 4,
+	RX_CE_SENT = 8,
+	RX_CE_ENDED = 16
+};
 
 struct rx_call *rx_call_open(struct rx_conn *c, unsigned channel, uint32_t number, mono_ns now);
-void rx_call_receive_packet(struct rx_call *call, mono_ns now, const struct rx_header *h,
-	const struct rx_datagram *d);
+void rx_call_receive_packet(
+	struct rx_call *call, mono_ns now, const struct rx_header *h, const struct rx_datagram *d);
 void rx_call_tick(struct rx_call *call, mono_ns now);
 void rx_call_end(struct rx_call *call, mono_ns now, afs_err err, int32_t code);
 void rx_call_end_and_tell(struct rx_call *call, mono_ns now, afs_err err, int32_t code);
@@ -401,14 +414,18 @@ void rx_call_release(struct rx_call *call); /* free it when nobody holds it */
 bool rx_call_emit(struct rx_call *call, mono_ns now, struct rx_datagram *out, bool *blocked);
 
 /* recv.c */
-void rx_recv_data(struct rx_call *call, mono_ns now, const struct rx_header *h, const struct rx_datagram *d);
+void rx_recv_data(
+	struct rx_call *call, mono_ns now, const struct rx_header *h, const struct rx_datagram *d);
 void rx_recv_drop(struct rx_call *call);
 uint32_t rx_recv_window(const struct rx_conn *c);
 
 /* ack.c */
-size_t rx_ack_build(struct rx_call *call, mono_ns now, enum rx_reason reason, rx_serial serial, uint8_t *out);
-size_t rx_ack_build_over(struct rx_conn *c, struct rx_channel *ch, enum rx_reason reason, uint8_t *out);
-void rx_ack_receive(struct rx_call *call, mono_ns now, const struct rx_header *h, const uint8_t *body, size_t len);
+size_t rx_ack_build(
+	struct rx_call *call, mono_ns now, enum rx_reason reason, rx_serial serial, uint8_t *out);
+size_t rx_ack_build_over(
+	struct rx_conn *c, struct rx_channel *ch, enum rx_reason reason, uint8_t *out);
+void rx_ack_receive(struct rx_call *call, mono_ns now, const struct rx_header *h,
+	const uint8_t *body, size_t len);
 void rx_ack_owe(struct rx_call *call, enum rx_reason reason, rx_serial serial);
 
 /* send.c */
@@ -493,7 +510,8 @@ static inline void rx_stat_add(struct rx_endpoint *ep, enum rx_stat_index i, uin
 {
 	/* one writer; others only read */
 	atomic_store_explicit(&ep->stats[i],
-		atomic_load_explicit(&ep->stats[i], memory_order_relaxed) + n, memory_order_relaxed);
+		atomic_load_explicit(&ep->stats[i], memory_order_relaxed) + n,
+		memory_order_relaxed);
 }
 #define RX_COUNT(ep, name) rx_stat_add((ep), RX_ST_##name, 1)
 #define RX_COUNT_N(ep, name, n) rx_stat_add((ep), RX_ST_##name, (n))
@@ -503,7 +521,11 @@ uint8_t *rx_endpoint_scratch(struct rx_endpoint *ep, size_t len, struct rx_datag
 /* Give back what scratch took too much. */
 void rx_endpoint_scratch_trim(struct rx_endpoint *ep, size_t unused);
 /* debug.c: the body of a DEBUG answer, built in zeroed memory; gives its length. */
-uint32_t rx_debug_answer(struct rx_endpoint *ep, struct rx_addr asker, const uint8_t *body, size_t len, uint8_t *out);
+uint32_t rx_debug_answer(struct rx_endpoint *ep, struct rx_addr asker, const uint8_t *body,
+	size_t len, uint8_t *out);
 static inline bool rx_addr_is_loopback(struct rx_addr a) { return a.ip >> 24 == 127; }
 uint64_t rx_addr_hash(const struct map *m, struct rx_addr a);
-static inline bool rx_addr_same(struct rx_addr a, struct rx_addr b) { return a.ip == b.ip && a.port == b.port; }
+static inline bool rx_addr_same(struct rx_addr a, struct rx_addr b)
+{
+	return a.ip == b.ip && a.port == b.port;
+}

@@ -22,7 +22,8 @@ void rx_loss_acked(struct rx_call *call, mono_ns now, struct rx_packet *p, rx_se
 		call->reorder_seen = true; /* the original filled a hole */
 	/* after a timeout: acknowledged by what was sent before it */
 	if (call->can_undo && serial &&
-		(p->order <= call->undo_order ? p->state == RX_PKT_LOST : serial_before(serial, p->serial)))
+		(p->order <= call->undo_order ? p->state == RX_PKT_LOST
+					      : serial_before(serial, p->serial)))
 		rx_cong_spurious(call);
 	/* whose transmission was this: the latest, or one before it? */
 	if (again && ((serial && serial_before(serial, p->serial)) || took < peer->min_rtt))
@@ -47,7 +48,8 @@ void rx_loss_detect(struct rx_call *call, mono_ns now)
 	const struct rx_peer *peer = call->conn->peer;
 	int64_t window = MAX(peer->min_rtt / 4, call->reorder_seen ? (int64_t)MSEC(1) : 0);
 	bool fresh = false;
-	list_each(e, &call->xmit) {
+	list_each(e, &call->xmit)
+	{
 		struct rx_packet *p = list_entry(e, struct rx_packet, xmit);
 		if (p->order >= call->rack_order)
 			break;
@@ -108,7 +110,8 @@ static void probe_tail(struct rx_call *call)
 {
 	call->probes = 1;
 	call->credit = 1;
-	bool has_new = call->out_next != call->out_end && call->out_next - call->out_una < call->window;
+	bool has_new =
+		call->out_next != call->out_end && call->out_next - call->out_una < call->window;
 	if (!has_new)
 		declare_lost(call, list_entry(call->xmit.prev, struct rx_packet, xmit));
 }
@@ -121,8 +124,7 @@ void rx_loss_timeout(struct rx_call *call, mono_ns now)
 		probe_tail(call);
 	} else {
 		rx_cong_timeout(call, now);
-		list_each(e, &call->xmit)
-			declare_lost(call, list_entry(e, struct rx_packet, xmit));
+		list_each(e, &call->xmit) declare_lost(call, list_entry(e, struct rx_packet, xmit));
 		call->credit = 1;
 		if (call->backoff < 16)
 			call->backoff++;

@@ -44,7 +44,10 @@ void rx_header_get(const uint8_t *p, struct rx_header *h)
 	h->service = get16(p + 26);
 }
 
-static uint32_t clamp(uint32_t v, uint32_t low, uint32_t high) { return v < low ? low : v > high ? high : v; }
+static uint32_t clamp(uint32_t v, uint32_t low, uint32_t high)
+{
+	return v < low ? low : v > high ? high : v;
+}
 
 /* The trailer is known by length: old peers send less of it, probes of the path more. */
 bool rx_ack_parse(const uint8_t *body, size_t len, struct rx_ack *out)

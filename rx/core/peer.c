@@ -75,7 +75,8 @@ void rx_peer_put(struct rx_endpoint *ep, struct rx_peer *p, mono_ns now)
 void rx_peer_reap(struct rx_endpoint *ep, mono_ns now)
 {
 	mono_ns next = MONO_NEVER;
-	list_each(e, &ep->idle_peers) {
+	list_each(e, &ep->idle_peers)
+	{
 		struct rx_peer *p = list_entry(e, struct rx_peer, idle);
 		next = p->idle_since + RX_PEER_IDLE_NS;
 		if (next > now)
@@ -97,7 +98,8 @@ bool rx_peer_allows(const struct rx_peer *p, const struct rx_conn *c, size_t len
 void rx_peer_unblock(struct rx_endpoint *ep, struct rx_peer *p)
 {
 	(void)ep;
-	list_each(e, &p->blocked) {
+	list_each(e, &p->blocked)
+	{
 		struct rx_call *call = list_entry(e, struct rx_call, tx);
 		rx_call_tx(call);
 	}

@@ -78,13 +78,15 @@ static enum fate take(struct rx_call *call, rx_seq seq, bool last, uint16_t cksu
 	RX_COUNT(ep, data_in);
 	call->conn->data_in++;
 	call->conn->bytes_in += len;
-	if (seq < call->in_next || (call->ahead && seq <= call->in_high && call->ahead[seq % RX_AHEAD] &&
-					   call->ahead[seq % RX_AHEAD]->seq == seq)) {
+	if (seq < call->in_next ||
+		(call->ahead && seq <= call->in_high && call->ahead[seq % RX_AHEAD] &&
+			call->ahead[seq % RX_AHEAD]->seq == seq)) {
 		RX_COUNT(ep, data_duplicate);
 		return DUPLICATE;
 	}
 	/* nothing follows LAST, and LAST comes only once */
-	if ((call->in_last && seq > call->in_last) || (last && (call->in_last || seq < call->in_high))) {
+	if ((call->in_last && seq > call->in_last) ||
+		(last && (call->in_last || seq < call->in_high))) {
 		RX_COUNT(ep, malformed);
 		return DROPPED;
 	}
@@ -122,8 +124,8 @@ static enum fate take(struct rx_call *call, rx_seq seq, bool last, uint16_t cksu
 
 /* rx.md §4.4.  When all has come the next thing said (the reply, or the end of the call) tells as
  * much as an ACK: only the timer stands behind it. */
-static void owe_for(
-	struct rx_call *call, mono_ns now, enum fate worst, bool hole, uint8_t flags, rx_serial serial)
+static void owe_for(struct rx_call *call, mono_ns now, enum fate worst, bool hole, uint8_t flags,
+	rx_serial serial)
 {
 	bool complete = call->in_last && call->in_next > call->in_last;
 	if (worst == DUPLICATE)
@@ -138,10 +140,12 @@ static void owe_for(
 		rx_ack_owe(call, RX_ACK_IDLE, serial);
 	else if (call->due[RX_DUE_ACK] == MONO_NEVER || complete)
 		rx_call_set_due(call, RX_DUE_ACK,
-			now + (complete && !call->is_server ? RX_ACK_DELAY_REPLY_NS : RX_ACK_DELAY_NS));
+			now + (complete && !call->is_server ? RX_ACK_DELAY_REPLY_NS
+							    : RX_ACK_DELAY_NS));
 }
 
-void rx_recv_data(struct rx_call *call, mono_ns now, const struct rx_header *h, const struct rx_datagram *d)
+void rx_recv_data(
+	struct rx_call *call, mono_ns now, const struct rx_header *h, const struct rx_datagram *d)
 {
 	struct rx_conn *c = call->conn;
 	if (now >= c->expires) {

@@ -136,7 +136,8 @@ void rx_send_advance(struct rx_call *call, mono_ns now, rx_seq first, rx_serial 
 
 void rx_send_advance_soft(struct rx_call *call)
 {
-	while (call->out_soft != call->out_next && (*rx_send_slot(call, call->out_soft))->state == RX_PKT_ACKED)
+	while (call->out_soft != call->out_next &&
+		(*rx_send_slot(call, call->out_soft))->state == RX_PKT_ACKED)
 		call->out_soft++;
 	if (call->in_recovery && call->out_soft >= call->recovery_end)
 		call->in_recovery = false;
@@ -196,7 +197,8 @@ static struct rx_packet *choose(struct rx_call *call)
 
 /* rx.md §7: ask for an ACK at once when we are about to stop for want of one, on everything sent
  * again, at the end of a bulk transfer, and when this peer's round trip, sizes or address are unknown. */
-static bool should_ask(const struct rx_call *call, const struct rx_packet *p, bool was_idle, bool more)
+static bool should_ask(
+	const struct rx_call *call, const struct rx_packet *p, bool was_idle, bool more)
 {
 	const struct rx_peer *peer = call->conn->peer;
 	if (p->sends)
@@ -210,8 +212,9 @@ static bool should_ask(const struct rx_call *call, const struct rx_packet *p, bo
 
 static bool could_continue(const struct rx_call *call)
 {
-	return (call->lost || (call->out_next != call->out_end && call->out_next - call->out_una < call->window)) &&
-		call->flying < call->cwnd;
+	return (call->lost || (call->out_next != call->out_end &&
+				      call->out_next - call->out_una < call->window)) &&
+	       call->flying < call->cwnd;
 }
 
 bool rx_send_emit(struct rx_call *call, mono_ns now, struct rx_datagram *out, bool *blocked)
@@ -257,7 +260,8 @@ bool rx_send_emit(struct rx_call *call, mono_ns now, struct rx_datagram *out, bo
 	h.call = call->number;
 	h.seq = p->seq;
 	h.cksum = p->cksum;
-	h.flags |= (uint8_t)((p->last ? RX_F_LAST : 0) | (ask ? RX_F_REQUEST_ACK : 0) | (more ? RX_F_MORE : 0));
+	h.flags |= (uint8_t)((p->last ? RX_F_LAST : 0) | (ask ? RX_F_REQUEST_ACK : 0) |
+			     (more ? RX_F_MORE : 0));
 	out->buf = p->buf;
 	out->off = p->off - RX_HEADER;
 	out->len = len;

@@ -28,7 +28,8 @@ struct world {
 static uint32_t random_for(void *ctx)
 {
 	struct world *w = ctx;
-	return (uint32_t)((w->rng = w->rng * UINT64_C(6364136223846793005) + 1442695040888963407) >> 33);
+	return (uint32_t)((w->rng = w->rng * UINT64_C(6364136223846793005) + 1442695040888963407) >>
+			  33);
 }
 static wall_ns wall_for(void *ctx) { return SEC(1700000000) + ((struct world *)ctx)->now; }
 static struct rx_sec *accept_conn(void *ctx, struct rx_addr from, uint16_t service, uint8_t index)
@@ -202,7 +203,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	};
 	w.ep = rx_endpoint_new(&c, w.now);
 	for (int i = 0; i < 2; i++) {
-		struct rx_conn_config cc = {.peer = peer, .service = SERVICE, .sec = i ? sim_sec_new(false) : rx_null_new()};
+		struct rx_conn_config cc = {.peer = peer,
+			.service = SERVICE,
+			.sec = i ? sim_sec_new(false) : rx_null_new()};
 		w.conns[i] = rx_conn_new(w.ep, w.now, &cc);
 		w.calls[i] = rx_call_new(w.conns[i], w.now);
 		send_some(&w, w.calls[i], 3, true);

@@ -42,8 +42,11 @@ static double cpu(void)
 
 static void end_init(struct end *e, uint32_t ip)
 {
-	struct rx_endpoint_config c = {
-		.pool = pool, .random = random_for, .wall = wall_for, .accept = accept_conn, .loopback_big = true};
+	struct rx_endpoint_config c = {.pool = pool,
+		.random = random_for,
+		.wall = wall_for,
+		.accept = accept_conn,
+		.loopback_big = true};
 	e->ep = rx_endpoint_new(&c, now);
 	e->addr = (struct rx_addr){.ip = ip, .port = 7000};
 }
@@ -153,8 +156,10 @@ static void bulk(uint32_t ip, uint64_t packets)
 	double took = cpu() - start;
 	struct rx_stats st;
 	rx_endpoint_stats(b.ep, &st);
-	printf("bulk %5u bytes: %.0f ns a packet, %.2f M/s sent and received, %.1f packets per ACK\n", len,
-		took / (double)packets * 1e9, (double)packets / took / 1e6, (double)packets / (double)st.acks_out);
+	printf("bulk %5u bytes: %.0f ns a packet, %.2f M/s sent and received, %.1f packets per "
+	       "ACK\n",
+		len, took / (double)packets * 1e9, (double)packets / took / 1e6,
+		(double)packets / (double)st.acks_out);
 	rx_conn_unref(conn);
 	rx_endpoint_free(a.ep);
 	rx_endpoint_free(b.ep);
@@ -170,7 +175,8 @@ static void small_calls(unsigned conns, uint64_t calls)
 	calls_wanted = calls;
 	echo = true;
 	for (unsigned i = 0; i < conns; i++) {
-		struct rx_conn_config cc = {.peer = b.addr, .service = SERVICE, .sec = rx_null_new()};
+		struct rx_conn_config cc = {
+			.peer = b.addr, .service = SERVICE, .sec = rx_null_new()};
 		c[i] = rx_conn_new(a.ep, now, &cc);
 	}
 	double start = cpu();
@@ -179,8 +185,8 @@ static void small_calls(unsigned conns, uint64_t calls)
 	while (calls_done < calls)
 		turn(&a, &b);
 	double took = cpu() - start;
-	printf("small calls on %u connections: %.0f ns each, %.2f M/s\n", conns, took / (double)calls * 1e9,
-		(double)calls / took / 1e6);
+	printf("small calls on %u connections: %.0f ns each, %.2f M/s\n", conns,
+		took / (double)calls * 1e9, (double)calls / took / 1e6);
 	for (unsigned i = 0; i < conns; i++)
 		rx_conn_unref(c[i]);
 	rx_endpoint_free(a.ep);

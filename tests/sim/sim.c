@@ -47,7 +47,7 @@ struct job {
 	uint64_t id, out_total, out_done;
 	rx_seq out_seq;
 	bool asked, answering, over, sent_last;
-	mono_ns wake; /* MONO_NEVER: nothing is due */
+	mono_ns wake;             /* MONO_NEVER: nothing is due */
 	struct rx_packet *unread; /* of a server that reads slowly */
 };
 
@@ -73,7 +73,8 @@ struct sim {
 	unsigned calls_open;
 	uint64_t next_id;
 	uint8_t *ids_seen;
-	void (*watch)(void *ctx, mono_ns now, struct rx_addr from, struct rx_addr to, const uint8_t *p, size_t n);
+	void (*watch)(void *ctx, mono_ns now, struct rx_addr from, struct rx_addr to,
+		const uint8_t *p, size_t n);
 	void *watch_ctx;
 	bool tracing;
 	struct sim_trace trace;
@@ -82,7 +83,8 @@ struct sim {
 #define expect(s, cond)                                                                            \
 	do {                                                                                       \
 		if (!(cond))                                                                       \
-			fail_msg("seed %" PRIu64 " at %.6f s: %s", (s)->seed, (double)(s)->now / 1e9, #cond); \
+			fail_msg("seed %" PRIu64 " at %.6f s: %s", (s)->seed,                      \
+				(double)(s)->now / 1e9, #cond);                                    \
 	} while (0)
 
 /* --- chance -------------------------------------------------------------------------------- */
@@ -143,7 +145,8 @@ static struct flight *pop(struct sim *s)
 	return top;
 }
 
-static void post(struct sim *s, struct rx_addr from, struct rx_addr to, mono_ns at, const void *p, uint32_t n)
+static void post(struct sim *s, struct rx_addr from, struct rx_addr to, mono_ns at, const void *p,
+	uint32_t n)
 {
 	struct flight *f = mem_alloc(1, sizeof(*f) + n);
 	f->at = at;
@@ -168,7 +171,8 @@ static void transmit(struct sim_end *e, const struct rx_datagram *d)
 	expect(s, d->len >= RX_HEADER && d->off + d->len <= d->buf->cap);
 	if (s->watch)
 		s->watch(s->watch_ctx, s->now, e->addr, d->peer, p, d->len);
-	bool lost = e->cut || chance(s, net->loss_ppm) || (net->datagram_max && d->len > net->datagram_max);
+	bool lost = e->cut || chance(s, net->loss_ppm) ||
+		    (net->datagram_max && d->len > net->datagram_max);
 	mono_ns leaves = s->now;
 	if (net->bytes_per_sec && !lost) {
 		uint32_t queue = net->queue_bytes ? net->queue_bytes : 256 * 1024;
@@ -177,7 +181,8 @@ static void transmit(struct sim_end *e, const struct rx_datagram *d)
 		if (waiting + d->len > queue) {
 			lost = true;
 		} else {
-			leaves = free_at + (int64_t)((uint64_t)d->len * NS_PER_SEC / net->bytes_per_sec);
+			leaves = free_at +
+				 (int64_t)((uint64_t)d->len * NS_PER_SEC / net->bytes_per_sec);
 			e->link_free = leaves;
 		}
 	}
@@ -204,7 +209,8 @@ static void deliver(struct sim *s, struct flight *f)
 		struct rx_buf *b = rx_buf_get(s->pool, RX_BUF_MAX);
 		expect(s, b != NULL);
 		memcpy(b->data, f->bytes, f->len);
-		struct rx_datagram d = {.peer = f->from, .local_ip = e->addr.ip, .buf = b, .len = f->len};
+		struct rx_datagram d = {
+			.peer = f->from, .local_ip = e->addr.ip, .buf = b, .len = f->len};
 		rx_endpoint_receive(e->ep, s->now, &d);
 		rx_buf_unref(b);
 		e->dirty = true;
@@ -287,7 +293,8 @@ static void read_packet(struct job *j, struct rx_packet *p)
 	const struct rx_sec *sec = rx_conn_sec(rx_call_conn(j->call));
 	struct rx_sec_packet id = rx_call_packet_id(j->call, p->seq, true);
 	size_t off, n;
-	expect(s, sec->ops->open(sec, &id, p->cksum, p->buf->data + p->off, p->len, &off, &n) == AFS_OK);
+	expect(s, sec->ops->open(sec, &id, p->cksum, p->buf->data + p->off, p->len, &off, &n) ==
+			  AFS_OK);
 	const uint8_t *data = p->buf->data + p->off + off;
 	bool is_reply = !rx_call_is_server(j->call);
 	for (size_t i = 0; i < n; i++, j->in.offset++) {
@@ -304,8 +311,8 @@ static void read_packet(struct job *j, struct rx_packet *p)
 			continue;
 		}
 		if (data[i] != pattern(j->id * 2 + is_reply, j->in.offset))
-			fail_msg("seed %" PRIu64 ": byte %" PRIu64 " of a %s is wrong", s->seed, j->in.offset,
-				is_reply ? "reply" : "request");
+			fail_msg("seed %" PRIu64 ": byte %" PRIu64 " of a %s is wrong", s->seed,
+				j->in.offset, is_reply ? "reply" : "request");
 	}
 	rx_packet_free(p);
 }
@@ -392,8 +399,9 @@ static void server_event(struct sim_end *e, const struct rx_event *ev)
 		j->wake = MONO_NEVER;
 		list_push_back(&e->jobs, &j->link);
 		rx_call_set_user(j->call, j);
-		expect(s, !e->config.secured || rx_conn_caller(rx_call_conn(j->call))->authenticated ||
-			rx_conn_id(rx_call_conn(j->call)).index == 0);
+		expect(s, !e->config.secured ||
+				  rx_conn_caller(rx_call_conn(j->call))->authenticated ||
+				  rx_conn_id(rx_call_conn(j->call)).index == 0);
 		serve(j);
 		break;
 	case RX_EV_READABLE:
@@ -445,7 +453,8 @@ static void client_event(const struct rx_event *ev)
 	switch (ev->kind) {
 	case RX_EV_READABLE: {
 		uint32_t n = 0;
-		for (struct rx_packet *p = rx_call_receive(j->call, s->now), *next; p; p = next, n++) {
+		for (struct rx_packet *p = rx_call_receive(j->call, s->now), *next; p;
+			p = next, n++) {
 			next = p->next;
 			read_packet(j, p);
 		}
@@ -498,7 +507,8 @@ static void pump(struct sim_end *e)
 
 static void wake_jobs(struct sim_end *e)
 {
-	list_each(it, &e->jobs) {
+	list_each(it, &e->jobs)
+	{
 		struct job *j = list_entry(it, struct job, link);
 		if (j->wake > e->sim->now)
 			continue;
@@ -520,8 +530,8 @@ static mono_ns next_time(struct sim *s)
 	mono_ns at = s->flights ? s->heap[0]->at : MONO_NEVER;
 	for (unsigned i = 0; i < s->end_count; i++) {
 		at = MIN(at, rx_endpoint_next_tick(s->ends[i]->ep));
-		list_each(it, &s->ends[i]->jobs)
-			at = MIN(at, list_entry(it, struct job, link)->wake);
+		list_each(it, &s->ends[i]->jobs) at =
+			MIN(at, list_entry(it, struct job, link)->wake);
 	}
 	return MAX(at, s->now);
 }
@@ -590,8 +600,7 @@ void sim_free(struct sim *s)
 	}
 	for (unsigned i = 0; i < s->end_count; i++) {
 		struct sim_end *e = s->ends[i];
-		list_each(it, &e->jobs)
-			job_free(list_entry(it, struct job, link));
+		list_each(it, &e->jobs) job_free(list_entry(it, struct job, link));
 		rx_endpoint_free(e->ep);
 		mem_free(e);
 	}
@@ -623,8 +632,8 @@ struct sim_end *sim_end_new(struct sim *s, const struct sim_end_config *config)
 	e->config = *config;
 	uint32_t n = ++s->end_count;
 	s->ends[n - 1] = e;
-	e->addr = (struct rx_addr){
-		.ip = (config->loopback ? 0x7f000000 : 0x0a000000) + n, .port = (uint16_t)(7000 + n)};
+	e->addr = (struct rx_addr){.ip = (config->loopback ? 0x7f000000 : 0x0a000000) + n,
+		.port = (uint16_t)(7000 + n)};
 	list_init(&e->jobs);
 	struct rx_endpoint_config c = {
 		.pool = s->pool,
@@ -646,7 +655,8 @@ struct sim_end *sim_end_new(struct sim *s, const struct sim_end_config *config)
 	return e;
 }
 
-struct rx_conn *sim_connect_config(struct sim_end *from, struct sim_end *to, bool secured, struct rx_conn_config *c)
+struct rx_conn *sim_connect_config(
+	struct sim_end *from, struct sim_end *to, bool secured, struct rx_conn_config *c)
 {
 	c->peer = to->addr;
 	c->service = SERVICE;
@@ -713,7 +723,8 @@ void sim_trace(struct sim *s, bool on) { s->tracing = on; }
 const char *sim_trace_text(struct sim *s) { return sim_trace_get(&s->trace); }
 
 void sim_watch(struct sim *s,
-	void (*fn)(void *ctx, mono_ns now, struct rx_addr from, struct rx_addr to, const uint8_t *p, size_t n),
+	void (*fn)(void *ctx, mono_ns now, struct rx_addr from, struct rx_addr to, const uint8_t *p,
+		size_t n),
 	void *ctx)
 {
 	s->watch = fn;

@@ -13,10 +13,10 @@
 
 struct sim_net {
 	uint32_t loss_ppm, dup_ppm, reorder_ppm;
-	int64_t delay, jitter;      /* one way; a reordered datagram waits up to 4 times jitter more */
-	uint64_t bytes_per_sec;     /* 0: any */
-	uint32_t queue_bytes;       /* of the rate limit; 0: 256 KiB */
-	uint32_t datagram_max;      /* larger ones vanish; 0: none do */
+	int64_t delay, jitter;  /* one way; a reordered datagram waits up to 4 times jitter more */
+	uint64_t bytes_per_sec; /* 0: any */
+	uint32_t queue_bytes;   /* of the rate limit; 0: 256 KiB */
+	uint32_t datagram_max;  /* larger ones vanish; 0: none do */
 };
 
 struct sim;
@@ -45,13 +45,13 @@ struct sim_net *sim_network(struct sim *s); /* may be changed while it runs */
 uint32_t sim_random(struct sim *s);
 
 struct sim_end_config {
-	bool loopback;         /* 127.0.0.N with large datagrams */
-	bool secured;          /* server demands the test's security class on index 2 */
+	bool loopback; /* 127.0.0.N with large datagrams */
+	bool secured;  /* server demands the test's security class on index 2 */
 	uint32_t window;
 	int64_t dead_ns, idle_ns;
 	uint32_t calls_per_peer_max, conns_max;
-	int64_t read_pause;    /* server application reads only so often; 0: at once */
-	bool closed;           /* no application: datagrams are collected for sim_end_next_out */
+	int64_t read_pause; /* server application reads only so often; 0: at once */
+	bool closed;        /* no application: datagrams are collected for sim_end_next_out */
 };
 struct sim_end *sim_end_new(struct sim *s, const struct sim_end_config *config);
 struct rx_endpoint *sim_end_endpoint(struct sim_end *e);
@@ -64,8 +64,10 @@ unsigned sim_end_replied(const struct sim_end *e); /* RX_EV_CALL_SENT */
 unsigned sim_end_ended(const struct sim_end *e);   /* RX_EV_CALL_ENDED of server calls */
 
 struct rx_conn *sim_connect(struct sim_end *from, struct sim_end *to, bool secured);
-struct rx_conn *sim_connect_config(struct sim_end *from, struct sim_end *to, bool secured, struct rx_conn_config *c);
-void sim_disconnect(struct sim_end *from, struct rx_conn *conn); /* unref, as long as the simulation runs on */
+struct rx_conn *sim_connect_config(
+	struct sim_end *from, struct sim_end *to, bool secured, struct rx_conn_config *c);
+void sim_disconnect(
+	struct sim_end *from, struct rx_conn *conn); /* unref, as long as the simulation runs on */
 /* Begins a call; NULL when no channel is free.  Freed with the simulation. */
 struct sim_call *sim_call(struct sim_end *from, struct rx_conn *conn, const struct sim_ask *ask);
 bool sim_call_over(const struct sim_call *c);
@@ -81,8 +83,10 @@ void sim_wait(struct sim *s, int64_t time);
 /* A datagram out of nowhere. */
 void sim_inject(struct sim *s, struct rx_addr from, struct sim_end *to, const void *p, size_t n);
 /* Sees every datagram that a sim_end sends, before the network has its way with it. */
-void sim_watch(struct sim *s, void (*fn)(void *ctx, mono_ns now, struct rx_addr from, struct rx_addr to,
-		const uint8_t *p, size_t n), void *ctx);
+void sim_watch(struct sim *s,
+	void (*fn)(void *ctx, mono_ns now, struct rx_addr from, struct rx_addr to, const uint8_t *p,
+		size_t n),
+	void *ctx);
 
 /* The dialogue so far, as text: one line per datagram, serials relative to each sender's first. */
 void sim_trace(struct sim *s, bool on);

@@ -46,8 +46,8 @@ static afs_err challenge(struct rx_sec *base, uint8_t *out, size_t cap, size_t *
 	return AFS_OK;
 }
 
-static afs_err respond(struct rx_sec *base, const struct rx_conn_id *id, const uint8_t *ch, size_t ch_len,
-	uint8_t *out, size_t cap, size_t *len)
+static afs_err respond(struct rx_sec *base, const struct rx_conn_id *id, const uint8_t *ch,
+	size_t ch_len, uint8_t *out, size_t cap, size_t *len)
 {
 	(void)base;
 	if (ch_len != 16 || cap < 32)
@@ -72,17 +72,23 @@ static afs_err accept(struct rx_sec *base, struct rx_conn_id *id, const uint8_t 
 	if (memcmp(want, body, 16) != 0)
 		return AFS_EOUTOFSEQ;
 	for (int i = 0; i < 4; i++)
-		id->call_numbers[i] = (uint32_t)body[16 + 4 * i] << 24 | (uint32_t)body[17 + 4 * i] << 16 |
-			(uint32_t)body[18 + 4 * i] << 8 | body[19 + 4 * i];
-	*out = (struct rx_caller){.sec_class = RX_SEC_RXKAD, .authenticated = true, .name = "tester"};
+		id->call_numbers[i] = (uint32_t)body[16 + 4 * i] << 24 |
+				      (uint32_t)body[17 + 4 * i] << 16 |
+				      (uint32_t)body[18 + 4 * i] << 8 | body[19 + 4 * i];
+	*out = (struct rx_caller){
+		.sec_class = RX_SEC_RXKAD, .authenticated = true, .name = "tester"};
 	base->ready = true;
 	base->header = 8;
 	return AFS_OK;
 }
 
-static void bind_id(struct rx_sec *base, const struct rx_conn_id *id) { ((struct sim_sec *)base)->id = *id; }
+static void bind_id(struct rx_sec *base, const struct rx_conn_id *id)
+{
+	((struct sim_sec *)base)->id = *id;
+}
 
-static uint16_t seal(const struct rx_sec *base, const struct rx_sec_packet *p, uint8_t *body, size_t n, size_t *body_len)
+static uint16_t seal(const struct rx_sec *base, const struct rx_sec_packet *p, uint8_t *body,
+	size_t n, size_t *body_len)
 {
 	(void)base;
 	uint64_t h = hash(p, body + 8, n);
@@ -91,8 +97,8 @@ static uint16_t seal(const struct rx_sec *base, const struct rx_sec_packet *p, u
 	return (uint16_t)(h >> 48) | 1;
 }
 
-static afs_err open_body(const struct rx_sec *base, const struct rx_sec_packet *p, uint16_t cksum, uint8_t *body,
-	size_t body_len, size_t *off, size_t *data_len)
+static afs_err open_body(const struct rx_sec *base, const struct rx_sec_packet *p, uint16_t cksum,
+	uint8_t *body, size_t body_len, size_t *off, size_t *data_len)
 {
 	(void)base;
 	if (body_len < 8)

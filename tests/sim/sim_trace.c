@@ -9,7 +9,8 @@ void sim_trace_fini(struct sim_trace *t) { buf_fini(&t->text); }
 const char *sim_trace_get(struct sim_trace *t) { return t->text.data ? t->text.data : ""; }
 
 /* Serials as #1, #2, ... per sender and connection. */
-static rx_serial relative(struct sim_trace *t, uint32_t port, uint32_t cid, rx_serial serial, bool learn)
+static rx_serial relative(
+	struct sim_trace *t, uint32_t port, uint32_t cid, rx_serial serial, bool learn)
 {
 	cid &= ~UINT32_C(3);
 	for (int i = 0; i < t->sender_count; i++)
@@ -23,7 +24,8 @@ static rx_serial relative(struct sim_trace *t, uint32_t port, uint32_t cid, rx_s
 	return 1;
 }
 
-static void ack_body(struct sim_trace *t, uint32_t to_port, const struct rx_header *h, const uint8_t *p, size_t n)
+static void ack_body(struct sim_trace *t, uint32_t to_port, const struct rx_header *h,
+	const uint8_t *p, size_t n)
 {
 	static const char *const reasons[] = {"?", "REQUESTED", "DUPLICATE", "OUT_OF_SEQUENCE",
 		"EXCEEDS_WINDOW", "NOSPACE", "PING", "PING_RESPONSE", "DELAY", "IDLE"};
@@ -47,12 +49,12 @@ static void ack_body(struct sim_trace *t, uint32_t to_port, const struct rx_head
 void sim_trace_line(struct sim_trace *t, mono_ns now, struct rx_addr from, struct rx_addr to,
 	const uint8_t *p, size_t n, bool lost)
 {
-	static const char *const types[] = {"?", "DATA", "ACK", "BUSY", "ABORT", "ACKALL", "CHALLENGE",
-		"RESPONSE", "DEBUG", "PARAMS", "?", "?", "?", "VERSION"};
+	static const char *const types[] = {"?", "DATA", "ACK", "BUSY", "ABORT", "ACKALL",
+		"CHALLENGE", "RESPONSE", "DEBUG", "PARAMS", "?", "?", "?", "VERSION"};
 	struct rx_header h;
 	rx_header_get(p, &h);
-	buf_printf(&t->text, "%9.3f ms  %u > %u  %s", (double)(now - t->start) / 1e6, from.port, to.port,
-		h.type < ARRAY_SIZE(types) ? types[h.type] : "?");
+	buf_printf(&t->text, "%9.3f ms  %u > %u  %s", (double)(now - t->start) / 1e6, from.port,
+		to.port, h.type < ARRAY_SIZE(types) ? types[h.type] : "?");
 	if (h.call)
 		buf_printf(&t->text, " call %u/%u", h.call, h.cid & 3);
 	if (h.seq)

@@ -18,7 +18,8 @@ struct villain {
 	bool spares_headers; /* never forges what only an eavesdropper could */
 };
 
-static void eavesdrop(void *ctx, mono_ns now, struct rx_addr from, struct rx_addr to, const uint8_t *p, size_t n)
+static void eavesdrop(
+	void *ctx, mono_ns now, struct rx_addr from, struct rx_addr to, const uint8_t *p, size_t n)
 {
 	struct villain *v = ctx;
 	(void)now, (void)from, (void)to;
@@ -47,14 +48,16 @@ static void alter(struct sim *s, uint8_t *p, size_t *n)
 			break;
 		case 4: /* a word to an extreme */
 			if (*n > 8) {
-				static const uint32_t extremes[] = {0, 1, 255, 256, 0x7fffffff, 0x80000000, 0xffffffff};
+				static const uint32_t extremes[] = {
+					0, 1, 255, 256, 0x7fffffff, 0x80000000, 0xffffffff};
 				uint32_t v = extremes[sim_random(s) % ARRAY_SIZE(extremes)];
 				put32(p + sim_random(s) % (*n - 4), v);
 			}
 			break;
 		default: /* the call number or sequence, a little */
 			if (*n > 16)
-				p[(sim_random(s) % 2 ? 11 : 15)] += (uint8_t)(sim_random(s) % 5 - 2);
+				p[(sim_random(s) % 2 ? 11 : 15)] +=
+					(uint8_t)(sim_random(s) % 5 - 2);
 		}
 	}
 }
@@ -146,7 +149,8 @@ static void calls_may_be_cancelled_at_any_moment(void **state)
 		struct sim_end *a = sim_end_new(s, &ec), *b = sim_end_new(s, &ec);
 		struct rx_conn *conn = sim_connect(a, b, seed % 2);
 		for (int round = 0; round < 20; round++) {
-			struct sim_ask ask = {.verb = sim_random(s) % 3 == 0 ? SIM_SLOW : SIM_ECHO_LEN,
+			struct sim_ask ask = {
+				.verb = sim_random(s) % 3 == 0 ? SIM_SLOW : SIM_ECHO_LEN,
 				.arg = 3,
 				.request_len = sim_random(s) % 40000,
 				.reply_len = sim_random(s) % 40000};
@@ -193,7 +197,8 @@ struct ledger {
 	struct rx_addr victim;
 	uint64_t out;
 };
-static void count_out(void *ctx, mono_ns now, struct rx_addr from, struct rx_addr to, const uint8_t *p, size_t n)
+static void count_out(
+	void *ctx, mono_ns now, struct rx_addr from, struct rx_addr to, const uint8_t *p, size_t n)
 {
 	struct ledger *l = ctx;
 	(void)now, (void)from, (void)p;
@@ -201,7 +206,8 @@ static void count_out(void *ctx, mono_ns now, struct rx_addr from, struct rx_add
 		l->out += n;
 }
 
-static void spoofed_requests_of_any_kind_never_bring_a_victim_more_than_three_times_their_size(void **state)
+static void spoofed_requests_of_any_kind_never_bring_a_victim_more_than_three_times_their_size(
+	void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -219,8 +225,10 @@ static void spoofed_requests_of_any_kind_never_bring_a_victim_more_than_three_ti
 				.call = sim_random(s) % 4,
 				.seq = sim_random(s) % 4,
 				.serial = sim_random(s),
-				.type = (uint8_t)(sim_random(s) % 5 ? RX_DATA : 1 + sim_random(s) % 13),
-				.flags = RX_F_CLIENT | (sim_random(s) % 2 ? RX_F_LAST | RX_F_REQUEST_ACK : 0),
+				.type = (uint8_t)(sim_random(s) % 5 ? RX_DATA
+								    : 1 + sim_random(s) % 13),
+				.flags = RX_F_CLIENT |
+					 (sim_random(s) % 2 ? RX_F_LAST | RX_F_REQUEST_ACK : 0),
 				.index = sim_random(s) % 2 ? 2 : 0,
 				.service = 77};
 			rx_header_put(p, &h);
@@ -237,11 +245,13 @@ static void spoofed_requests_of_any_kind_never_bring_a_victim_more_than_three_ti
 			sim_inject(s, l.victim, server, p, n);
 			sim_wait(s, MSEC(sim_random(s) % 3000));
 			if (l.out > 3 * in + 200)
-				fail_msg("seed %" PRIu64 ": %" PRIu64 " bytes for %" PRIu64, seed, l.out, in);
+				fail_msg("seed %" PRIu64 ": %" PRIu64 " bytes for %" PRIu64, seed,
+					l.out, in);
 		}
 		sim_wait(s, SEC(100));
 		if (l.out > 3 * in + 200)
-			fail_msg("seed %" PRIu64 ": %" PRIu64 " bytes for %" PRIu64, seed, l.out, in);
+			fail_msg("seed %" PRIu64 ": %" PRIu64 " bytes for %" PRIu64, seed, l.out,
+				in);
 		sim_free(s);
 	}
 }
@@ -255,7 +265,14 @@ static void a_thousand_half_calls_do_not_stop_honest_ones(void **state)
 	struct sim_end *a = sim_end_new(s, &ec), *b = sim_end_new(s, &ec);
 	for (uint32_t i = 0; i < 1000; i++) {
 		uint8_t p[RX_HEADER + 4] = {0};
-		struct rx_header h = {.epoch = 0x80000001, .cid = i << 2, .call = 1, .seq = 1, .serial = 1, .type = RX_DATA, .flags = RX_F_CLIENT, .service = 77};
+		struct rx_header h = {.epoch = 0x80000001,
+			.cid = i << 2,
+			.call = 1,
+			.seq = 1,
+			.serial = 1,
+			.type = RX_DATA,
+			.flags = RX_F_CLIENT,
+			.service = 77};
 		rx_header_put(p, &h);
 		struct rx_addr from = {.ip = 0x0b000000 + i / 10, .port = 7001};
 		sim_inject(s, from, b, p, sizeof(p));
@@ -274,7 +291,7 @@ static void a_thousand_half_calls_do_not_stop_honest_ones(void **state)
 }
 
 TEST_MAIN(T(altered_packets_crash_nothing_and_leak_nothing),
-	T(honest_calls_end_well_under_a_flood_of_random_packets), T(calls_may_be_cancelled_at_any_moment),
-	T(connections_may_be_let_go_with_calls_on_them),
+	T(honest_calls_end_well_under_a_flood_of_random_packets),
+	T(calls_may_be_cancelled_at_any_moment), T(connections_may_be_let_go_with_calls_on_them),
 	T(spoofed_requests_of_any_kind_never_bring_a_victim_more_than_three_times_their_size),
 	T(a_thousand_half_calls_do_not_stop_honest_ones))

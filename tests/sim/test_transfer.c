@@ -20,8 +20,8 @@ static mono_ns one_call(uint64_t seed, const struct sim_net *net, bool loopback,
 	struct sim_ask ask = {.request_len = request_len, .reply_len = reply_len};
 	struct sim_call *c = sim_call(client, conn, &ask);
 	if (!sim_run(s, limit))
-		fail_msg("seed %" PRIu64 ": %" PRIu64 "/%" PRIu64 " bytes took longer than %.1f s", seed,
-			request_len, reply_len, (double)limit / 1e9);
+		fail_msg("seed %" PRIu64 ": %" PRIu64 "/%" PRIu64 " bytes took longer than %.1f s",
+			seed, request_len, reply_len, (double)limit / 1e9);
 	if (sim_call_err(c) != AFS_OK)
 		fail_msg("seed %" PRIu64 ": ended with %s", seed, afs_err_name(sim_call_err(c)));
 	mono_ns took = sim_call_took(c);
@@ -60,7 +60,8 @@ static void every_size_arrives_through_loss_duplication_and_reordering(void **st
 			.delay = USEC(50) << (seed % 8),
 			.jitter = USEC(20) << (seed % 6),
 		};
-		uint64_t a = sizes[seed % ARRAY_SIZE(sizes)], b = sizes[seed / 2 % ARRAY_SIZE(sizes)];
+		uint64_t a = sizes[seed % ARRAY_SIZE(sizes)],
+			 b = sizes[seed / 2 % ARRAY_SIZE(sizes)];
 		one_call(seed, &net, seed % 7 == 0, seed % 2, a, b, SEC(60));
 	}
 }
@@ -141,7 +142,8 @@ static void two_ends_on_one_machine_use_large_datagrams(void **state)
 	sim_free(s);
 }
 
-static void a_path_that_loses_large_datagrams_gets_small_ones_after_the_network_says_so(void **state)
+static void a_path_that_loses_large_datagrams_gets_small_ones_after_the_network_says_so(
+	void **state)
 {
 	(void)state;
 	struct sim_net net = {.delay = USEC(20)};
@@ -202,7 +204,10 @@ static void many_calls_on_many_connections_all_end_well_and_run_once(void **stat
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 8; seed++) {
-		struct sim_net net = {.delay = USEC(300), .jitter = USEC(100), .loss_ppm = 20000, .dup_ppm = 20000,
+		struct sim_net net = {.delay = USEC(300),
+			.jitter = USEC(100),
+			.loss_ppm = 20000,
+			.dup_ppm = 20000,
 			.reorder_ppm = 50000};
 		struct sim *s = sim_new(seed, &net);
 		struct sim_end_config ec = {.secured = true};
@@ -215,8 +220,8 @@ static void many_calls_on_many_connections_all_end_well_and_run_once(void **stat
 		for (int round = 0; round < 6; round++) {
 			for (int i = 0; i < 10; i++) {
 				for (int k = 0; k < 4; k++, total++) {
-					struct sim_ask ask = {
-						.request_len = sim_random(s) % 20000, .reply_len = sim_random(s) % 20000};
+					struct sim_ask ask = {.request_len = sim_random(s) % 20000,
+						.reply_len = sim_random(s) % 20000};
 					calls[i][k] = sim_call(client, conns[i], &ask);
 					assert_non_null(calls[i][k]);
 				}

@@ -31,7 +31,8 @@ static void finish(struct client *c)
 	wire_free(c->w);
 }
 
-static void feed(struct client *c, enum rx_type type, uint32_t call, rx_seq seq, unsigned flags, const void *body, size_t len)
+static void feed(struct client *c, enum rx_type type, uint32_t call, rx_seq seq, unsigned flags,
+	const void *body, size_t len)
 {
 	struct wire_in in = {.h = {.type = (uint8_t)type,
 				     .epoch = c->first.h.epoch,
@@ -72,7 +73,8 @@ static void the_first_packet_of_a_call_is_what_the_protocol_shows(void **state)
 	assert_int_equal(h->call, 1);
 	assert_int_equal(h->seq, 1);
 	assert_int_equal(h->serial, 1);
-	assert_int_equal(h->flags, CLIENT | LAST | ASK); /* asks: this peer's round trip is not known */
+	assert_int_equal(
+		h->flags, CLIENT | LAST | ASK); /* asks: this peer's round trip is not known */
 	assert_int_equal(h->user_status, 0);
 	assert_int_equal(h->cksum, 0);
 	assert_int_equal(h->service, WIRE_SERVICE);
@@ -125,7 +127,9 @@ static void the_end_of_a_call_is_acknowledged_at_once_with_reason_delay(void **s
 	rx_call_done(c.call, c.w->now);
 	wire_pump(c.w);
 	const struct wire_out *o = wire_take_type(c.w, RX_ACK);
-	assert_hex(o->body, o->len, "00000000 00000003 00000002 00000000 08 00 000000 000005a4 000005a4 000000ff 00000001");
+	assert_hex(o->body, o->len,
+		"00000000 00000003 00000002 00000000 08 00 000000 000005a4 000005a4 000000ff "
+		"00000001");
 	assert_int_equal(o->h.flags, CLIENT | RX_F_SLOW_START_OK);
 	finish(&c);
 }
@@ -207,7 +211,12 @@ static void a_raw_abort_with_the_service_in_the_wrong_half_is_understood(void **
 {
 	(void)state;
 	struct client c = start(false, 1, 4);
-	struct wire_in in = {.h = {.type = RX_ABORT, .epoch = c.first.h.epoch, .cid = c.first.h.cid, .call = 1, .cksum = 0x03e7, .service = 1},
+	struct wire_in in = {.h = {.type = RX_ABORT,
+				     .epoch = c.first.h.epoch,
+				     .cid = c.first.h.cid,
+				     .call = 1,
+				     .cksum = 0x03e7,
+				     .service = 1},
 		.body = "\xff\xff\xff\xfe",
 		.len = 4};
 	wire_feed(c.w, &in);
@@ -341,13 +350,16 @@ static void nothing_above_1444_octets_is_sent_before_the_peer_names_a_size(void 
 	(void)state;
 	struct wire_config wc = {.loopback_big = true};
 	struct wire *w = wire_new(&wc);
-	struct rx_conn_config cc = {.peer = {.ip = 0x7f000001, .port = 7000}, .service = WIRE_SERVICE, .sec = rx_null_new()};
+	struct rx_conn_config cc = {.peer = {.ip = 0x7f000001, .port = 7000},
+		.service = WIRE_SERVICE,
+		.sec = rx_null_new()};
 	struct rx_conn *conn = rx_conn_new(w->ep, w->now, &cc);
 	struct rx_call *call = rx_call_new(conn, w->now);
 	assert_int_equal(rx_call_body_max(call), 1416);
 	wire_reply(w, call, 1, 4, false);
 	const struct wire_out *o = wire_take_type(w, RX_DATA);
-	struct wire_ack a = {.first = 1, .list = "+", .reason = RX_ACK_REQUESTED, .serial = 1, .max_mtu = 65000};
+	struct wire_ack a = {
+		.first = 1, .list = "+", .reason = RX_ACK_REQUESTED, .serial = 1, .max_mtu = 65000};
 	wire_ack(w, o->h.epoch, o->h.cid, 1, 0, 0, &a);
 	assert_int_equal(rx_call_body_max(call), RX_BIG_DATAGRAM - RX_HEADER);
 	a.max_mtu = 5692;
@@ -373,7 +385,8 @@ static void elsewhere_1444_octets_are_kept_whatever_the_peer_offers(void **state
 {
 	(void)state;
 	struct client c = start(false, 1, 4);
-	struct wire_ack a = {.first = 1, .list = "+", .reason = RX_ACK_REQUESTED, .serial = 1, .max_mtu = 16384};
+	struct wire_ack a = {
+		.first = 1, .list = "+", .reason = RX_ACK_REQUESTED, .serial = 1, .max_mtu = 16384};
 	ack(&c, 0, &a);
 	assert_int_equal(rx_call_body_max(c.call), 1416);
 	finish(&c);
@@ -389,12 +402,20 @@ static void no_more_than_the_peers_window_is_sent(void **state)
 		n++;
 	}
 	assert_int_equal(n, 16);
-	struct wire_ack a = {.first = 1, .list = "++++++++++++++++", .reason = RX_ACK_IDLE, .serial = 16, .window = 20};
+	struct wire_ack a = {.first = 1,
+		.list = "++++++++++++++++",
+		.reason = RX_ACK_IDLE,
+		.serial = 16,
+		.window = 20};
 	ack(&c, 0, &a);
 	for (n = 0; c.w->out_count; n++)
 		wire_take_type(c.w, RX_DATA);
 	assert_int_equal(n, 4);
-	a = (struct wire_ack){.first = 1, .list = "++++++++++++++++++++", .reason = RX_ACK_IDLE, .serial = 20, .window = 0x10000};
+	a = (struct wire_ack){.first = 1,
+		.list = "++++++++++++++++++++",
+		.reason = RX_ACK_IDLE,
+		.serial = 20,
+		.window = 0x10000};
 	ack(&c, 0, &a); /* far beyond any window: read as the most there is */
 	for (n = 0; c.w->out_count; n++)
 		wire_take_type(c.w, RX_DATA);
@@ -433,7 +454,8 @@ static void a_lost_packet_is_sent_again_when_three_later_ones_have_arrived(void 
 	(void)state;
 	struct client c = start(false, 6, 100);
 	wire_flush(c.w);
-	struct wire_ack a = {.first = 2, .list = "-+++", .reason = RX_ACK_OUT_OF_SEQUENCE, .serial = 5};
+	struct wire_ack a = {
+		.first = 2, .list = "-+++", .reason = RX_ACK_OUT_OF_SEQUENCE, .serial = 5};
 	c.w->now += MSEC(1);
 	ack(&c, 0, &a);
 	const struct wire_out *o = wire_take_type(c.w, RX_DATA);
@@ -463,8 +485,13 @@ static void an_overtaken_ack_changes_nothing(void **state)
 	(void)state;
 	struct client c = start(false, 3, 100);
 	wire_flush(c.w);
-	struct wire_ack now = {.first = 1, .list = "+++", .reason = RX_ACK_IDLE, .serial = 3, .window = 200};
-	struct wire_ack old = {.first = 1, .list = "+-+", .reason = RX_ACK_OUT_OF_SEQUENCE, .serial = 3, .window = 2};
+	struct wire_ack now = {
+		.first = 1, .list = "+++", .reason = RX_ACK_IDLE, .serial = 3, .window = 200};
+	struct wire_ack old = {.first = 1,
+		.list = "+-+",
+		.reason = RX_ACK_OUT_OF_SEQUENCE,
+		.serial = 3,
+		.window = 2};
 	ack(&c, 900000, &now);
 	ack(&c, 899999, &old);
 	wire_quiet(c.w);
@@ -512,7 +539,11 @@ static void a_window_that_stays_closed_is_asked_about(void **state)
 	(void)state;
 	struct client c = start(false, 30, 100);
 	wire_flush(c.w);
-	struct wire_ack a = {.first = 1, .list = "++++++++++++++++", .reason = RX_ACK_IDLE, .serial = 16, .window = 16};
+	struct wire_ack a = {.first = 1,
+		.list = "++++++++++++++++",
+		.reason = RX_ACK_IDLE,
+		.serial = 16,
+		.window = 16};
 	ack(&c, 0, &a);
 	wire_quiet(c.w);
 	wire_wait(c.w, MSEC(300));
@@ -554,7 +585,8 @@ static void a_waiting_client_pings_every_two_seconds_and_lives_by_the_answers(vo
 		assert_int_equal(o->h.flags, CLIENT | ASK | RX_F_SLOW_START_OK);
 		assert_int_equal(o->at - before, SEC(2));
 		wire_quiet(c.w);
-		struct wire_ack pong = {.first = 2, .reason = RX_ACK_PING_RESPONSE, .serial = o->h.serial};
+		struct wire_ack pong = {
+			.first = 2, .reason = RX_ACK_PING_RESPONSE, .serial = o->h.serial};
 		ack(&c, 0, &pong);
 	}
 	assert_int_equal(c.w->ended, 0);
@@ -670,15 +702,17 @@ TEST_MAIN(T(the_first_packet_of_a_call_is_what_the_protocol_shows),
 	T(a_cancelled_call_tells_the_server_and_repeats_it_when_it_goes_on),
 	T(a_call_cancelled_before_its_first_packet_never_was),
 	T(a_challenge_is_answered_with_the_numbers_of_the_calls_under_way),
-	T(a_challenge_without_a_call_is_ignored), T(a_challenge_that_makes_no_sense_ends_the_connection),
+	T(a_challenge_without_a_call_is_ignored),
+	T(a_challenge_that_makes_no_sense_ends_the_connection),
 	T(nothing_above_1444_octets_is_sent_before_the_peer_names_a_size),
 	T(elsewhere_1444_octets_are_kept_whatever_the_peer_offers),
 	T(no_more_than_the_peers_window_is_sent),
 	T(a_packet_sent_again_has_a_new_serial_the_same_sequence_and_asks),
 	T(a_lost_packet_is_sent_again_when_three_later_ones_have_arrived),
-	T(a_soft_ack_that_is_taken_back_makes_the_packet_go_out_again), T(an_overtaken_ack_changes_nothing),
-	T(an_ack_for_what_was_never_sent_is_ignored),
-	T(an_ack_list_is_cut_to_the_octets_that_are_there), T(a_window_that_stays_closed_is_asked_about),
+	T(a_soft_ack_that_is_taken_back_makes_the_packet_go_out_again),
+	T(an_overtaken_ack_changes_nothing), T(an_ack_for_what_was_never_sent_is_ignored),
+	T(an_ack_list_is_cut_to_the_octets_that_are_there),
+	T(a_window_that_stays_closed_is_asked_about),
 	T(a_server_that_says_nothing_is_dead_after_twelve_seconds),
 	T(a_waiting_client_pings_every_two_seconds_and_lives_by_the_answers),
 	T(an_idle_limit_ends_a_call_that_lives_but_gets_nowhere),

@@ -37,7 +37,8 @@ static void an_unknown_service_is_answered_with_a_raw_abort_made_from_the_header
 	const struct wire_out *o = wire_take_type(w, RX_ABORT);
 	uint8_t bytes[RX_HEADER];
 	rx_header_put(bytes, &o->h);
-	assert_hex(bytes, RX_HEADER, "9a0b0c0d 12345670 00000001 00000000 00000000 04000000 000003e7");
+	assert_hex(
+		bytes, RX_HEADER, "9a0b0c0d 12345670 00000001 00000000 00000000 04000000 000003e7");
 	assert_hex(o->body, o->len, "fffffffe");
 	wire_free(w);
 }
@@ -74,7 +75,8 @@ static void replies_to_clients_that_are_none_are_ignored(void **state)
 {
 	(void)state;
 	struct wire *w = wire_new(NULL);
-	struct wire_in in = {.h = {.type = RX_DATA, .epoch = EPOCH, .cid = CID, .call = 1, .seq = 1}, .len = 4};
+	struct wire_in in = {
+		.h = {.type = RX_DATA, .epoch = EPOCH, .cid = CID, .call = 1, .seq = 1}, .len = 4};
 	wire_feed(w, &in);
 	wire_quiet(w);
 	wire_free(w);
@@ -86,7 +88,8 @@ static void a_packet_with_another_index_than_its_connection_is_dropped(void **st
 	struct wire *w = wire_new(NULL);
 	w->secured = true;
 	begin(w, 1);
-	struct wire_in in = {.h = {.type = RX_DATA, .call = 2, .seq = 1, .index = 2, .flags = LAST}, .len = 4};
+	struct wire_in in = {
+		.h = {.type = RX_DATA, .call = 2, .seq = 1, .index = 2, .flags = LAST}, .len = 4};
 	wire_feed(w, &in);
 	wire_quiet(w);
 	assert_int_equal(w->offered_count, 1);
@@ -98,18 +101,22 @@ static void the_service_counts_only_when_a_connection_is_made(void **state)
 	(void)state;
 	struct wire *w = wire_new(NULL);
 	begin(w, 1);
-	struct wire_in in = {.h = {.type = RX_DATA, .call = 1, .cid = 1, .seq = 1, .service = 99, .flags = LAST}, .len = 4};
+	struct wire_in in = {
+		.h = {.type = RX_DATA, .call = 1, .cid = 1, .seq = 1, .service = 99, .flags = LAST},
+		.len = 4};
 	wire_feed(w, &in);
 	assert_int_equal(w->offered_count, 2);
 	wire_free(w);
 }
 
-static void with_epoch_bit_31_another_port_is_the_same_client_answered_where_it_first_was(void **state)
+static void with_epoch_bit_31_another_port_is_the_same_client_answered_where_it_first_was(
+	void **state)
 {
 	(void)state;
 	struct wire *w = wire_new(NULL);
 	begin(w, 1);
-	struct wire_in in = {.h = {.type = RX_DATA, .call = 1, .cid = 1, .seq = 1, .flags = LAST | ASK},
+	struct wire_in in = {
+		.h = {.type = RX_DATA, .call = 1, .cid = 1, .seq = 1, .flags = LAST | ASK},
 		.len = 4,
 		.from = {.ip = 0x0a000003, .port = 9999}};
 	wire_feed(w, &in);
@@ -123,7 +130,13 @@ static void without_epoch_bit_31_another_port_is_another_connection(void **state
 {
 	(void)state;
 	struct wire *w = wire_new(NULL);
-	struct wire_in in = {.h = {.type = RX_DATA, .epoch = 0x1a0b0c0d, .cid = CID, .call = 1, .seq = 1, .flags = LAST | RX_F_CLIENT}, .len = 4};
+	struct wire_in in = {.h = {.type = RX_DATA,
+				     .epoch = 0x1a0b0c0d,
+				     .cid = CID,
+				     .call = 1,
+				     .seq = 1,
+				     .flags = LAST | RX_F_CLIENT},
+		.len = 4};
 	wire_feed(w, &in);
 	in.from = (struct rx_addr){.ip = wire_peer.ip, .port = 9999};
 	wire_feed(w, &in);
@@ -379,7 +392,8 @@ static void an_abort_from_the_client_ends_the_call_with_its_code(void **state)
 	(void)state;
 	struct wire *w = wire_new(NULL);
 	begin(w, 1);
-	struct wire_in in = {.h = {.type = RX_ABORT, .call = 1}, .body = "\xff\xff\xff\xfa", .len = 4};
+	struct wire_in in = {
+		.h = {.type = RX_ABORT, .call = 1}, .body = "\xff\xff\xff\xfa", .len = 4};
 	wire_feed(w, &in);
 	assert_int_equal(w->ended, 1);
 	assert_int_equal(w->last_err, AFS_EABORTED);
@@ -403,15 +417,19 @@ static void a_call_that_nobody_takes_is_aborted(void **state)
 
 /* --- §4 ------------------------------------------------------------------------------------ */
 
-static void an_ack_has_the_layout_of_the_protocol_with_three_zero_octets_before_its_trailer(void **state)
+static void an_ack_has_the_layout_of_the_protocol_with_three_zero_octets_before_its_trailer(
+	void **state)
 {
 	(void)state;
 	struct wire *w = wire_new(NULL);
-	struct wire_in in = {.h = {.type = RX_DATA, .call = 1, .seq = 1, .serial = 0x55, .flags = ASK}, .len = 4};
+	struct wire_in in = {
+		.h = {.type = RX_DATA, .call = 1, .seq = 1, .serial = 0x55, .flags = ASK},
+		.len = 4};
 	wire_feed(w, &in);
 	const struct wire_out *o = wire_take_type(w, RX_ACK);
 	assert_hex(o->body, o->len,
-		"00000000 00000001 00000001 00000055 01 01 01 000000 000005a4 000005a4 000000ff 00000001");
+		"00000000 00000001 00000001 00000055 01 01 01 000000 000005a4 000005a4 000000ff "
+		"00000001");
 	assert_int_equal(o->h.flags, RX_F_SLOW_START_OK);
 	assert_int_equal(o->h.seq, 0);
 	assert_int_equal(o->h.cksum, 0);
@@ -533,11 +551,15 @@ static void a_ping_is_answered_with_its_serial_before_during_and_after_a_call(vo
 	(void)state;
 	struct wire *w = wire_new(NULL);
 	w->secured = true;
-	struct wire_in in = {.h = {.type = RX_DATA, .call = 1, .seq = 1, .index = 2, .flags = LAST}, .len = 20};
+	struct wire_in in = {
+		.h = {.type = RX_DATA, .call = 1, .seq = 1, .index = 2, .flags = LAST}, .len = 20};
 	wire_feed(w, &in);
 	wire_take_type(w, RX_CHALLENGE);
 	uint8_t ping[37] = {[7] = 1, [16] = RX_ACK_PING};
-	struct wire_in p = {.h = {.type = RX_ACK, .call = 1, .serial = 4711, .index = 2, .flags = ASK}, .body = ping, .len = 37};
+	struct wire_in p = {
+		.h = {.type = RX_ACK, .call = 1, .serial = 4711, .index = 2, .flags = ASK},
+		.body = ping,
+		.len = 37};
 	wire_feed(w, &p); /* before: it waits for its caller's name */
 	struct rx_ack got;
 	wire_parse(wire_take_type(w, RX_ACK), &got);
@@ -590,7 +612,14 @@ static void a_jumbogram_is_cut_where_its_headers_stand(void **state)
 	memset(body + 1416, 'b', 1412);
 	memcpy(body + 2828, "\x04\x00\x56\x78", 4); /* LAST */
 	memset(body + 2832, 'c', 100);
-	struct wire_in in = {.h = {.type = RX_DATA, .call = 1, .seq = 1, .serial = 50, .flags = RX_F_JUMBO, .cksum = 0xabcd}, .body = body, .len = sizeof(body)};
+	struct wire_in in = {.h = {.type = RX_DATA,
+				     .call = 1,
+				     .seq = 1,
+				     .serial = 50,
+				     .flags = RX_F_JUMBO,
+				     .cksum = 0xabcd},
+		.body = body,
+		.len = sizeof(body)};
 	wire_feed(w, &in);
 	assert_int_equal(w->offered_count, 1);
 	struct rx_packet *p = rx_call_receive(w->offered[0], w->now), *list = p;
@@ -600,7 +629,8 @@ static void a_jumbogram_is_cut_where_its_headers_stand(void **state)
 		uint16_t cksum;
 		uint8_t fill;
 		bool last;
-	} want[] = {{1412, 0xabcd, 'a', false}, {1412, 0x1234, 'b', false}, {100, 0x5678, 'c', true}};
+	} want[] = {
+		{1412, 0xabcd, 'a', false}, {1412, 0x1234, 'b', false}, {100, 0x5678, 'c', true}};
 	for (unsigned i = 0; i < 3; i++, p = p->next) {
 		assert_int_equal(p->seq, i + 1);
 		assert_int_equal(p->len, want[i].len);
@@ -620,7 +650,10 @@ static void the_serial_of_the_last_piece_of_a_jumbogram_is_acknowledged(void **s
 	(void)state;
 	struct wire *w = wire_new(NULL);
 	uint8_t body[1416 + 10] = {[1412] = ASK};
-	struct wire_in in = {.h = {.type = RX_DATA, .call = 1, .seq = 1, .serial = 50, .flags = RX_F_JUMBO}, .body = body, .len = sizeof(body)};
+	struct wire_in in = {
+		.h = {.type = RX_DATA, .call = 1, .seq = 1, .serial = 50, .flags = RX_F_JUMBO},
+		.body = body,
+		.len = sizeof(body)};
 	wire_feed(w, &in);
 	struct rx_ack got;
 	wire_parse(wire_take_type(w, RX_ACK), &got);
@@ -660,7 +693,13 @@ static void nothing_follows_the_last_packet(void **state)
 
 static void feed_first(struct wire *w, unsigned channel, uint32_t number)
 {
-	struct wire_in in = {.h = {.type = RX_DATA, .call = number, .cid = channel, .seq = 1, .index = 2, .flags = LAST}, .len = 20};
+	struct wire_in in = {.h = {.type = RX_DATA,
+				     .call = number,
+				     .cid = channel,
+				     .seq = 1,
+				     .index = 2,
+				     .flags = LAST},
+		.len = 20};
 	wire_feed(w, &in);
 }
 
@@ -670,7 +709,8 @@ static void respond(struct wire *w, const uint8_t nonce[16], uint32_t n0, uint32
 	memcpy(body, nonce, 16);
 	put32(body + 16, n0);
 	put32(body + 20, n1);
-	struct wire_in in = {.h = {.type = RX_RESPONSE, .index = 2}, .body = body, .len = sizeof(body)};
+	struct wire_in in = {
+		.h = {.type = RX_RESPONSE, .index = 2}, .body = body, .len = sizeof(body)};
 	wire_feed(w, &in);
 }
 
@@ -694,14 +734,16 @@ static void one_challenge_serves_the_waiting_calls_of_all_channels(void **state)
 	wire_free(w);
 }
 
-static void a_challenge_is_repeated_every_two_seconds_with_its_nonce_and_the_calls_die_after_fifty(void **state)
+static void a_challenge_is_repeated_every_two_seconds_with_its_nonce_and_the_calls_die_after_fifty(
+	void **state)
 {
 	(void)state;
 	struct wire_config c = {.dead_ns = SEC(200), .idle_ns = SEC(300)};
 	struct wire *w = wire_new(&c);
 	w->secured = true;
 	/* enough bytes that the limit for unproven addresses is not what stops it */
-	struct wire_in in = {.h = {.type = RX_DATA, .call = 1, .seq = 1, .index = 2, .flags = LAST}, .len = 1400};
+	struct wire_in in = {.h = {.type = RX_DATA, .call = 1, .seq = 1, .index = 2, .flags = LAST},
+		.len = 1400};
 	wire_feed(w, &in);
 	uint8_t nonce[16];
 	memcpy(nonce, wire_take_type(w, RX_CHALLENGE)->body, 16);
@@ -832,7 +874,8 @@ static void debug_requests_for_what_is_not_there_are_answered_with_minus_8_twice
 	wire_free(w);
 }
 
-static const struct wire_out *debug(struct wire *w, struct rx_addr from, uint32_t type, uint32_t index)
+static const struct wire_out *debug(
+	struct wire *w, struct rx_addr from, uint32_t type, uint32_t index)
 {
 	struct rx_header h = {.epoch = 999, .call = 0x66, .type = RX_DEBUG, .flags = 0x05};
 	uint8_t bytes[36] = {0};
@@ -978,7 +1021,8 @@ static void a_small_reply_needs_no_proof_and_asks_for_it_on_the_way(void **state
 	const struct wire_out *o = wire_take_type(w, RX_DATA);
 	assert_int_equal(o->h.flags, LAST | ASK);
 	wire_quiet(w);
-	struct wire_ack a = {.first = 1, .list = "+", .reason = RX_ACK_REQUESTED, .serial = o->h.serial};
+	struct wire_ack a = {
+		.first = 1, .list = "+", .reason = RX_ACK_REQUESTED, .serial = o->h.serial};
 	wire_ack(w, 0, 0, 1, 0, 0, &a);
 	assert_true(rx_conn_proven(rx_call_conn(call)));
 	assert_int_equal(w->sent, 1);
@@ -991,7 +1035,9 @@ static void more_calls_than_a_peer_may_have_are_told_busy(void **state)
 	struct wire_config c = {.calls_per_peer_max = 2};
 	struct wire *w = wire_new(&c);
 	for (uint8_t i = 0; i < 3; i++) {
-		struct wire_in in = {.h = {.type = RX_DATA, .call = 1, .cid = i, .seq = 1, .flags = LAST}, .len = 4};
+		struct wire_in in = {
+			.h = {.type = RX_DATA, .call = 1, .cid = i, .seq = 1, .flags = LAST},
+			.len = 4};
 		wire_feed(w, &in);
 	}
 	assert_int_equal(w->offered_count, 2);
@@ -1016,7 +1062,13 @@ static void strangers_do_not_push_out_callers_who_have_a_name(void **state)
 	wire_pump(w);
 	wire_flush(w);
 	for (uint32_t i = 1; i < 200; i++) {
-		struct wire_in in = {.h = {.type = RX_DATA, .epoch = EPOCH, .cid = CID + 4 * i, .call = 1, .seq = 1, .flags = LAST | RX_F_CLIENT}, .len = 4};
+		struct wire_in in = {.h = {.type = RX_DATA,
+					     .epoch = EPOCH,
+					     .cid = CID + 4 * i,
+					     .call = 1,
+					     .seq = 1,
+					     .flags = LAST | RX_F_CLIENT},
+			.len = 4};
 		wire_feed(w, &in);
 		if (w->offered_count) {
 			rx_call_abort(w->offered[0], w->now, 1);
@@ -1044,12 +1096,18 @@ static void a_closing_endpoint_ends_its_calls_and_refuses_new_ones_with_restarti
 	assert_int_equal(w->last_err, AFS_ERESTARTING);
 	const struct wire_out *o = wire_take_type(w, RX_ABORT);
 	assert_int_equal((int32_t)get32(o->body), RX_RESTARTING);
-	struct wire_in in = {.h = {.type = RX_DATA, .call = 1, .cid = 1, .seq = 1, .flags = LAST}, .len = 4};
+	struct wire_in in = {
+		.h = {.type = RX_DATA, .call = 1, .cid = 1, .seq = 1, .flags = LAST}, .len = 4};
 	wire_feed(w, &in);
 	o = wire_take_type(w, RX_ABORT);
 	assert_int_equal((int32_t)get32(o->body), RX_RESTARTING);
 	assert_int_equal(o->h.cid, CID | 1);
-	in.h = (struct rx_header){.type = RX_DATA, .epoch = EPOCH, .cid = CID + 8, .call = 1, .seq = 1, .flags = LAST | RX_F_CLIENT};
+	in.h = (struct rx_header){.type = RX_DATA,
+		.epoch = EPOCH,
+		.cid = CID + 8,
+		.call = 1,
+		.seq = 1,
+		.flags = LAST | RX_F_CLIENT};
 	wire_feed(w, &in);
 	o = wire_take_type(w, RX_ABORT);
 	assert_int_equal((int32_t)get32(o->body), RX_RESTARTING);
@@ -1062,7 +1120,8 @@ static void a_silent_client_is_pinged_and_then_given_up(void **state)
 {
 	(void)state;
 	struct wire *w = wire_new(NULL);
-	struct wire_in in = {.h = {.type = RX_DATA, .call = 1, .seq = 1, .flags = LAST}, .len = 1000};
+	struct wire_in in = {
+		.h = {.type = RX_DATA, .call = 1, .seq = 1, .flags = LAST}, .len = 1000};
 	wire_feed(w, &in);
 	mono_ns start = w->now;
 	wire_wait(w, SEC(11));
@@ -1144,15 +1203,17 @@ TEST_MAIN(T(an_unknown_service_is_answered_with_a_raw_abort_made_from_the_header
 	T(without_epoch_bit_31_another_port_is_another_connection),
 	T(serials_of_a_server_begin_at_random_and_never_repeat),
 	T(data_for_call_zero_is_a_protocol_error_that_sticks_to_the_connection),
-	T(an_unknown_type_ends_the_call_and_leaves_the_connection_usable), T(types_9_to_11_are_ignored),
-	T(what_is_shorter_than_a_header_is_dropped), T(a_lower_call_number_is_dropped),
+	T(an_unknown_type_ends_the_call_and_leaves_the_connection_usable),
+	T(types_9_to_11_are_ignored), T(what_is_shorter_than_a_header_is_dropped),
+	T(a_lower_call_number_is_dropped),
 	T(a_duplicate_of_a_finished_call_gets_ack_2_and_never_runs_again),
 	T(a_duplicate_while_the_handler_runs_gets_ack_2), T(only_data_opens_a_call),
 	T(a_first_packet_beyond_the_window_opens_nothing),
 	T(a_newer_call_while_the_handler_runs_is_told_busy_and_the_old_one_is_dead),
 	T(a_newer_call_acknowledges_the_reply_before_it),
 	T(an_abort_is_repeated_to_whoever_goes_on_with_the_call),
-	T(an_abort_from_the_client_ends_the_call_with_its_code), T(a_call_that_nobody_takes_is_aborted),
+	T(an_abort_from_the_client_ends_the_call_with_its_code),
+	T(a_call_that_nobody_takes_is_aborted),
 	T(an_ack_has_the_layout_of_the_protocol_with_three_zero_octets_before_its_trailer),
 	T(a_hole_is_reported_at_once_and_so_is_its_filling),
 	T(data_beyond_the_announced_window_is_dropped_with_ack_4),
@@ -1180,6 +1241,7 @@ TEST_MAIN(T(an_unknown_service_is_answered_with_a_raw_abort_made_from_the_header
 	T(more_calls_than_a_peer_may_have_are_told_busy),
 	T(strangers_do_not_push_out_callers_who_have_a_name),
 	T(a_closing_endpoint_ends_its_calls_and_refuses_new_ones_with_restarting),
-	T(a_silent_client_is_pinged_and_then_given_up), T(a_client_that_answers_pings_keeps_its_call),
+	T(a_silent_client_is_pinged_and_then_given_up),
+	T(a_client_that_answers_pings_keeps_its_call),
 	T(a_client_that_stops_in_the_middle_of_its_request_is_timed_out),
 	T(an_idle_connection_goes_after_700_seconds))

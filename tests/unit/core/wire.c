@@ -146,12 +146,14 @@ void wire_feed(struct wire *w, const struct wire_in *in)
 
 void wire_data(struct wire *w, uint32_t call, rx_seq seq, unsigned flags, size_t len)
 {
-	struct wire_in in = {.h = {.type = RX_DATA, .call = call, .seq = seq, .flags = (uint8_t)flags}, .len = len};
+	struct wire_in in = {
+		.h = {.type = RX_DATA, .call = call, .seq = seq, .flags = (uint8_t)flags},
+		.len = len};
 	wire_feed(w, &in);
 }
 
-void wire_ack(struct wire *w, uint32_t epoch, uint32_t cid, uint32_t call, unsigned flags, rx_serial serial,
-	const struct wire_ack *a)
+void wire_ack(struct wire *w, uint32_t epoch, uint32_t cid, uint32_t call, unsigned flags,
+	rx_serial serial, const struct wire_ack *a)
 {
 	uint8_t b[RX_ACK_MAX] = {0};
 	put32(b + 4, a->first);
@@ -202,7 +204,8 @@ const struct wire_out *wire_take_type(struct wire *w, enum rx_type type)
 void wire_quiet(struct wire *w)
 {
 	if (w->out_count)
-		fail_msg("%u datagrams came out, the first of type %u", w->out_count, w->out[w->out_first].h.type);
+		fail_msg("%u datagrams came out, the first of type %u", w->out_count,
+			w->out[w->out_first].h.type);
 }
 
 void wire_flush(struct wire *w) { w->out_first = w->out_count = 0; }
@@ -248,4 +251,7 @@ struct rx_conn *wire_connect(struct wire *w, bool secured, int64_t idle_ns, int6
 	return rx_conn_new(w->ep, w->now, &c);
 }
 
-void wire_parse(const struct wire_out *o, struct rx_ack *a) { assert_true(rx_ack_parse(o->body, o->len, a)); }
+void wire_parse(const struct wire_out *o, struct rx_ack *a)
+{
+	assert_true(rx_ack_parse(o->body, o->len, a));
+}

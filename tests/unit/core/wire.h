@@ -63,14 +63,16 @@ struct wire_ack {
 	bool no_trailer;
 };
 /* An ACK of `call` on channel 0; `from_client` tells which side speaks. */
-void wire_ack(struct wire *w, uint32_t epoch, uint32_t cid, uint32_t call, unsigned flags, rx_serial serial, const struct wire_ack *a);
+void wire_ack(struct wire *w, uint32_t epoch, uint32_t cid, uint32_t call, unsigned flags,
+	rx_serial serial, const struct wire_ack *a);
 
 /* The next datagram that came out; fails the test when there is none. */
 const struct wire_out *wire_take(struct wire *w);
-const struct wire_out *wire_take_type(struct wire *w, enum rx_type type); /* and fails when another comes first */
-void wire_quiet(struct wire *w); /* nothing came out */
-void wire_flush(struct wire *w); /* forget what came out */
-void wire_pump(struct wire *w);  /* events and output after direct calls of the core */
+const struct wire_out *wire_take_type(
+	struct wire *w, enum rx_type type);   /* and fails when another comes first */
+void wire_quiet(struct wire *w);              /* nothing came out */
+void wire_flush(struct wire *w);              /* forget what came out */
+void wire_pump(struct wire *w);               /* events and output after direct calls of the core */
 void wire_wait(struct wire *w, int64_t time); /* lets time pass, timers run */
 /* Packets of `len` bytes of 'x' on a call; the last one with LAST. */
 void wire_reply(struct wire *w, struct rx_call *call, unsigned packets, uint32_t len, bool last);
