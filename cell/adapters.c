@@ -62,33 +62,6 @@ char *adapters_keytab(const struct conf *conf)
 						       : mem_strdup(conf->realm.keytab);
 }
 
-void adapters_uuid_wire(const uint8_t raw[16], struct afsUUID *out)
-{
-	out->time_low = (uint32_t)raw[0] << 24 | (uint32_t)raw[1] << 16 | (uint32_t)raw[2] << 8 | raw[3];
-	out->time_mid = (uint32_t)raw[4] << 8 | raw[5];
-	out->time_hi_and_version = (uint32_t)raw[6] << 8 | raw[7];
-	out->clock_seq_hi_and_reserved = (int8_t)raw[8];
-	out->clock_seq_low = (int8_t)raw[9];
-	for (int i = 0; i < 6; i++)
-		out->node[i] = (int8_t)raw[10 + i];
-}
-
-void adapters_uuid_raw(const struct afsUUID *u, uint8_t out[16])
-{
-	out[0] = (uint8_t)(u->time_low >> 24);
-	out[1] = (uint8_t)(u->time_low >> 16);
-	out[2] = (uint8_t)(u->time_low >> 8);
-	out[3] = (uint8_t)u->time_low;
-	out[4] = (uint8_t)(u->time_mid >> 8);
-	out[5] = (uint8_t)u->time_mid;
-	out[6] = (uint8_t)(u->time_hi_and_version >> 8);
-	out[7] = (uint8_t)u->time_hi_and_version;
-	out[8] = (uint8_t)u->clock_seq_hi_and_reserved;
-	out[9] = (uint8_t)u->clock_seq_low;
-	for (int i = 0; i < 6; i++)
-		out[10 + i] = (uint8_t)u->node[i];
-}
-
 /* --- people -------------------------------------------------------------------------------- */
 
 struct adapters {

@@ -34,7 +34,3 @@ void adapters_set_people(struct adapters *a, struct pt *pt, struct self *self);
 void adapters_afs_name(void *ctx, const struct rx_caller *caller, struct keys_name *out);
 bool adapters_superuser(void *ctx, const struct rx_caller *caller);
 void adapters_people_port(struct adapters *a, struct fs_people_port *out);
-
-/* A UUID in its 16 bytes (RFC 4122), and as the wire has it. */
-void adapters_uuid_wire(const uint8_t raw[16], struct afsUUID *out);
-void adapters_uuid_raw(const struct afsUUID *uuid, uint8_t out[16]);

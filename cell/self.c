@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cell/self.h"
 
-#include "cell/adapters.h"
 #include "cell/base/mem.h"
+#include "cell/proto/cb.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -312,8 +312,8 @@ afs_err self_volume_enter(struct self *s, const char *name, afs_volid id, uint32
 afs_err self_register(struct self *s, const struct afsUUID *uuid, const uint32_t *ips, size_t n)
 {
 	if (s->vl_here) {
-		uint8_t raw[16];
-		adapters_uuid_raw(uuid, raw);
+		uint8_t raw[AFS_UUID_BYTES];
+		afs_uuid_to_bytes(uuid, raw);
 		return vl_server_register(s->vl_here, raw, ips, n);
 	}
 	struct rpc_result res = {};
