@@ -5,7 +5,9 @@
 enter vos pts udebug rxdebug aklog tokens unlog kinit
 plan 76
 
-cell_make stock.test "$work/c"
+# stock vos takes a loopback address for the name of this machine
+ip link add br0 type bridge; ip addr add 10.79.0.1/24 dev br0; ip link set br0 up
+cell_make stock.test "$work/c" 10.79.0.1
 cell_up "$work/c"
 stock_tools "$work/c"
 alias_out=$work/out
@@ -18,10 +20,10 @@ fails() { # fails PATTERN CMD...
 	local pattern=$1; shift
 	! "$@" >"$alias_out" 2>&1 && grep -E -- "$pattern" "$alias_out" >/dev/null || { cat "$alias_out"; return 1; }
 }
-srv="-server 127.0.0.1"
+srv="-server 10.79.0.1"
 
-check "rxdebug reads the version of each port" sh -c 'for p in 7000 7001 7002 7003 7005; do rxdebug 127.0.0.1 $p -version | grep afscell || exit 1; done'
-check "udebug finds a one-site quorum at both databases" sh -c 'udebug 127.0.0.1 7003 | grep "sync site" && udebug 127.0.0.1 7002 | grep "Recovery state 1f"'
+check "rxdebug reads the version of each port" sh -c 'for p in 7000 7001 7002 7003 7005; do rxdebug 10.79.0.1 $p -version | grep afscell || exit 1; done'
+check "udebug finds a one-site quorum at both databases" sh -c 'udebug 10.79.0.1 7003 | grep "sync site" && udebug 10.79.0.1 7002 | grep "Recovery state 1f"'
 
 for how in localauth token; do
 	auth=-localauth

@@ -5,7 +5,8 @@
 enter vos afsd.fuse krb5kdc kdb5_util kadmin.local
 plan 12
 
-cell_make ours.test "$work/c"
+ip link add br0 type bridge; ip addr add 10.79.0.1/24 dev br0; ip link set br0 up
+cell_make ours.test "$work/c" 10.79.0.1
 cell_up "$work/c"
 stock_tools "$work/c"
 here_vos() { vos "$@" -localauth -noresolve; }
@@ -50,10 +51,10 @@ check "stock vos dumps it there" there vos dump -id moved -file "$work/back.dump
 export KRB5_CONFIG= KRB5CCNAME=
 eval "$("$afscell" env)"
 stock_tools "$work/c"
-check "stock vos restores that into our cell" here_vos restore -server 127.0.0.1 -partition a -name back -file "$work/back.dump"
+check "stock vos restores that into our cell" here_vos restore -server 10.79.0.1 -partition a -name back -file "$work/back.dump"
 "$afscell" fs mkmount "$work/c/afs/ours.test/open/back" back >/dev/null 2>&1
 check "the tree that came back is equal" diff <(cd "$work/c/afs/ours.test/open/back" && tree_of .) "$work/tree.ours"
 check "it checks clean" "$afscell" check back
 head -c 100000 "$work/open.dump" >"$work/cut.dump"
-check "a cut dump is refused" refused here_vos restore -server 127.0.0.1 -partition a -name cut -file "$work/cut.dump"
+check "a cut dump is refused" refused here_vos restore -server 10.79.0.1 -partition a -name cut -file "$work/cut.dump"
 check "and leaves the other volumes as they were" diff <(tree_of "$tree/dir") <(cd "$work/c/afs/ours.test/open/back/dir" && tree_of .)

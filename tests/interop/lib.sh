@@ -11,7 +11,7 @@
 # every port and mount point for itself, and all is gone when it ends.
 
 top=${top_srcdir:-$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../..")}
-afscell=${AFSCELL:-${top_builddir:-$top/build}/afscell}
+afscell=${AFSCELL_BIN:-${top_builddir:-$top/build}/afscell}
 here=$top/tests/interop
 
 # enter: come back inside private namespaces (network, mounts, processes).
