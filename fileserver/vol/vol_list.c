@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MONITOR_MAX = 4096 };
-
 static int32_t wire_i32(uint64_t v) { return v > INT32_MAX ? INT32_MAX : (int32_t)v; }
 
 void vol_info_of(struct volserver *v, struct vs_volume *vol, struct volintInfo *out)
@@ -149,10 +147,11 @@ afs_err vol_monitor(struct rpc_call *call, const struct vol_monitor_in *in, stru
 {
 	(void)in;
 	struct volserver *v = call->service;
-	out->trans.v = arena_alloc(call->arena, MONITOR_MAX, sizeof(*out->trans.v));
+	unsigned room = vol_trans_monitor(&v->trans, NULL, 0);
+	out->trans.v = arena_alloc(call->arena, room ? room : 1, sizeof(*out->trans.v));
 	if (!out->trans.v)
 		return AFS_ENOMEM;
-	out->trans.n = vol_trans_monitor(&v->trans, out->trans.v, MONITOR_MAX);
+	out->trans.n = MIN(vol_trans_monitor(&v->trans, out->trans.v, room), room);
 	return AFS_OK;
 }
 

@@ -143,8 +143,9 @@ bool vol_trans_holds(struct vol_trans_table *t, uint32_t volid, int32_t partitio
 
 unsigned vol_trans_monitor(struct vol_trans_table *t, struct transDebugInfo *out, unsigned max)
 {
-	unsigned n = 0;
+	unsigned n = 0, all;
 	mtx_lock(&t->lock);
+	all = t->count;
 	list_each(e, &t->all)
 	{
 		const struct vol_trans *tr = list_entry(e, struct vol_trans, link);
@@ -158,5 +159,5 @@ unsigned vol_trans_monitor(struct vol_trans_table *t, struct transDebugInfo *out
 		memcpy(d->lastProcName, tr->proc, VOL_PROC_NAME);
 	}
 	mtx_unlock(&t->lock);
-	return n;
+	return all;
 }

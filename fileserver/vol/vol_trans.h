@@ -65,5 +65,5 @@ void vol_trans_remove(struct vol_trans_table *t, struct vol_trans *tr);
 /* An unclaimed one that has idled since before `before` (MONO_NEVER: any), claimed; NULL: none. */
 struct vol_trans *vol_trans_claim_idle(struct vol_trans_table *t, mono_ns before);
 bool vol_trans_holds(struct vol_trans_table *t, uint32_t volid, int32_t partition);
-/* What Monitor answers: at most `max` rows.  Gives their number. */
+/* What Monitor answers: at most `max` rows.  Gives how many transactions there are. */
 unsigned vol_trans_monitor(struct vol_trans_table *t, struct transDebugInfo *out, unsigned max);
