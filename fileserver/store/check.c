@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Proving a volume right.  On line it looks at a copy of the database, made under the lock in one piece; content
+ * Proving a volume right.  On line it looks at a copy of the database, made under the lock in one piece (where the disk has no
+ * room for one, at the database itself, and the lock is held all the while); content
  * files are looked at as they are, and one that seems wrong is judged again under the lock with the rows of that
  * moment, since stores go on meanwhile. */
 #include "fileserver/store/internal.h"
@@ -402,12 +403,26 @@ static afs_err check_copy(struct vs_volume *v, const char *aside, struct vs_chec
 	return vs_check_group(c);
 }
 
+static afs_err check_in_place(struct vs_volume *v, struct vs_checking *c)
+{
+	TRY(vs_volume_lock(v, false));
+	vs_volume_reap_locked(v, SIZE_MAX);
+	c->live = NULL; /* nothing moves */
+	c->db = v->db;
+	c->data_fd = v->data_fd;
+	afs_err err = vs_check_group(c);
+	vs_volume_unlock(v);
+	return err;
+}
+
 afs_err vs_check(struct vs_volume *v, void (*fn)(void *ctx, const struct vs_finding *f), void *ctx, size_t *n)
 {
 	char aside[48];
 	snprintf(aside, sizeof(aside), "%u.%u.check", v->id, atomic_fetch_add(&v->part->tmp_serial, 1));
 	struct vs_checking c = {.live = v, .found = fn, .ctx = ctx};
 	afs_err err = check_copy(v, aside, &c);
+	if (err == AFS_EDISKFULL && !c.db)
+		err = check_in_place(v, &c);
 	(void)vs_remove_tree(v->part->tmp_fd, aside); /* what stays is removed at the next start */
 	*n = c.findings;
 	return err;

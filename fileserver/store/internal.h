@@ -169,6 +169,8 @@ afs_err vs_volume_open_locked(struct vs_volume *v);
 void vs_volume_shut_locked(struct vs_volume *v); /* close descriptors and database; caches go */
 /* Sweep `data/` for files no row names (after a crash). */
 afs_err vs_volume_sweep_locked(struct vs_volume *v);
+/* The file of an extent without a row goes, soon: unlinking many takes time. */
+void vs_volume_reap_later(struct vs_volume *v, uint64_t extent);
 void vs_volume_reap_locked(struct vs_volume *v, size_t most);
 void vs_volume_checkpoint_locked(struct vs_volume *v);
 /* Before the first extent file is made: a crash from here on leaves files to sweep. */

@@ -177,28 +177,6 @@ static afs_err save_all(struct vs_tx *tx, const struct vs_header *h)
 		DB_INT(h->files), DB_INT(h->update), DB_INT(h->update_counter), DB_INT(h->owner)));
 }
 
-/* The files of dropped extents are removed after the commit; when there is no memory to remember them, the next
- * opening sweeps. */
-static void remember_gone(struct vs_tx *tx)
-{
-	struct vs_volume *v = tx->v;
-	if (!tx->gone_n)
-		return;
-	if (v->reap_n + tx->gone_n > v->reap_cap) {
-		size_t cap = MAX(v->reap_cap * 2, v->reap_n + tx->gone_n);
-		uint64_t *reap = mem_resize(v->reap, v->reap_cap, cap, sizeof(*reap));
-		if (!reap) {
-			log_warn("vs.extents.left volume=%u files=%zu text=\"removed at the next start\"", v->id, tx->gone_n);
-			v->unswept = true;
-			return;
-		}
-		v->reap = reap;
-		v->reap_cap = cap;
-	}
-	memcpy(v->reap + v->reap_n, tx->gone, tx->gone_n * sizeof(*v->reap));
-	v->reap_n += tx->gone_n;
-}
-
 static void apply(struct vs_tx *tx, const struct vs_header *h)
 {
 	struct vs_volume *v = tx->v;
@@ -220,7 +198,8 @@ static void apply(struct vs_tx *tx, const struct vs_header *h)
 		if (e->what == VS_EDIT_NEW)
 			vs_vnode_insert(v, e->vn);
 	}
-	remember_gone(tx);
+	for (size_t i = 0; i < tx->gone_n; i++)
+		vs_volume_reap_later(v, tx->gone[i]);
 	let_go(tx);
 }
 

@@ -245,6 +245,7 @@ void vs_volume_shut_locked(struct vs_volume *v)
 		(void)set_clean(v, true); /* else the next opening sweeps */
 	vs_vnode_forget_all(v);
 	vs_fd_drop_volume(&v->s->fds, v->serial);
+	v->serial = 0; /* who still writes into what is closed here knows it by that */
 	close_group(v);
 	mem_free(v->numbers.bits);
 	v->numbers = (struct vs_numbers){0};
@@ -339,18 +340,36 @@ afs_err vs_volume_settle(struct vs_volume *v, uint64_t seq)
 
 /* --- extents without rows ------------------------------------------------------------------------------ */
 
+static void remove_extent(struct vs_volume *v, uint64_t id)
+{
+	char name[24];
+	snprintf(name, sizeof(name), "%016llx", (unsigned long long)id);
+	vs_fd_drop(&v->s->fds, v->serial, id);
+	if (unlinkat(v->data_fd, name, 0) != 0 && errno != ENOENT) {
+		log_warn("vs.extent.unlink volume=%u extent=%s errno=%d", v->id, name, errno);
+		v->unswept = true;
+	}
+}
+
+void vs_volume_reap_later(struct vs_volume *v, uint64_t extent)
+{
+	if (v->reap_n == v->reap_cap) {
+		size_t cap = v->reap_cap ? v->reap_cap * 2 : 64;
+		uint64_t *reap = mem_resize(v->reap, v->reap_cap, cap, sizeof(*reap));
+		if (!reap) { /* then now: it only takes longer */
+			remove_extent(v, extent);
+			return;
+		}
+		v->reap = reap;
+		v->reap_cap = cap;
+	}
+	v->reap[v->reap_n++] = extent;
+}
+
 void vs_volume_reap_locked(struct vs_volume *v, size_t most)
 {
-	for (; v->reap_n && most && v->db; most--) {
-		uint64_t id = v->reap[--v->reap_n];
-		char name[24];
-		snprintf(name, sizeof(name), "%016llx", (unsigned long long)id);
-		vs_fd_drop(&v->s->fds, v->serial, id);
-		if (unlinkat(v->data_fd, name, 0) != 0 && errno != ENOENT) {
-			log_warn("vs.extent.unlink volume=%u extent=%s errno=%d", v->id, name, errno);
-			v->unswept = true;
-		}
-	}
+	for (; v->reap_n && most && v->db; most--)
+		remove_extent(v, v->reap[--v->reap_n]);
 }
 
 static afs_err sweep_one(struct vs_volume *v, const char *name)

@@ -292,7 +292,7 @@ static afs_err piece_begin_locked(struct vs_writer *w, struct piece *p, uint32_t
 	bool own = base.id && base.exclusive && p->old_len == base.len && !others_write(w, base.id);
 	if (own && off >= base.len)
 		p->kind = PIECE_APPEND;
-	else if (own && n <= VS_BUFFER)
+	else if (own && n <= VS_BUFFER && (off || n < base.len)) /* who replaces all of it has no old bytes to spare */
 		p->kind = PIECE_PATCH;
 	else
 		return new_piece(v, p, base.id);
@@ -446,22 +446,6 @@ afs_err vs_write_put(struct vs_writer *w, const void *p, size_t n)
 
 /* --- ending ---------------------------------------------------------------------------------------------------- */
 
-/* Extents that turned out to be for nothing: their files go with the next reaping. */
-static void spoil(struct vs_volume *v, uint64_t extent)
-{
-	if (v->reap_n == v->reap_cap) {
-		size_t cap = v->reap_cap ? v->reap_cap * 2 : 8;
-		uint64_t *reap = mem_resize(v->reap, v->reap_cap, cap, sizeof(*reap));
-		if (!reap) {
-			v->unswept = true; /* the next opening finds it */
-			return;
-		}
-		v->reap = reap;
-		v->reap_cap = cap;
-	}
-	v->reap[v->reap_n++] = extent;
-}
-
 /* The run of piece `p`, and what is now around it, in a new file. */
 static afs_err rebuild_locked(struct vs_writer *w, struct piece *p, const struct vs_row *cur, uint64_t kept)
 {
@@ -490,12 +474,12 @@ static afs_err rebuild_locked(struct vs_writer *w, struct piece *p, const struct
 		err = vs_err_of_errno(errno);
 	if (err) {
 		if (made.fd)
-			spoil(v, made.extent);
+			vs_volume_reap_later(v, made.extent);
 		vs_fd_put(&v->s->fds, made.fd);
 		return err == AFS_ENOENT ? AFS_ECORRUPT : err;
 	}
 	if (p->kind == PIECE_NEW && p->fd)
-		spoil(v, p->extent);
+		vs_volume_reap_later(v, p->extent);
 	vs_fd_put(&v->s->fds, p->fd);
 	vs_fd_put(&v->s->fds, p->base);
 	if (p->buf != w->small)
@@ -729,7 +713,7 @@ static void leave_locked(struct vs_writer *w)
 	list_remove(&w->link);
 	for (size_t i = 0; i < w->pieces && w->serial == w->v->serial; i++)
 		if (w->piece[i].kind == PIECE_NEW && w->piece[i].fd && !w->piece[i].named)
-			spoil(w->v, w->piece[i].extent);
+			vs_volume_reap_later(w->v, w->piece[i].extent);
 }
 
 /* `power`: content is on disk before a row names it. */

@@ -32,3 +32,13 @@ check_PROGRAMS += tests/unit/store/test_stage
 TESTS += tests/unit/store/test_stage
 tests_unit_store_test_stage_SOURCES = %reldir%/test_stage.c %reldir%/store_lib.h
 tests_unit_store_test_stage_LDADD = $(LIBS_TEST) $(LIBS_STORE)
+
+check_PROGRAMS += tests/unit/store/test_check
+TESTS += tests/unit/store/test_check
+tests_unit_store_test_check_SOURCES = %reldir%/test_check.c %reldir%/store_lib.h
+tests_unit_store_test_check_LDADD = $(LIBS_TEST) $(LIBS_STORE)
+
+check_PROGRAMS += tests/unit/store/test_fail
+TESTS += tests/unit/store/test_fail
+tests_unit_store_test_fail_SOURCES = %reldir%/test_fail.c %reldir%/store_lib.h
+tests_unit_store_test_fail_LDADD = $(LIBS_TEST) $(LIBS_STORE)
