@@ -292,7 +292,7 @@ static afs_err start_store(struct cell *c, const struct cell_watch *w)
 		.allow_anonymous = true,
 	};
 	adapters_people_port(c->adapters, &fc.ports.people);
-	afs_uuid_from_bytes(c->uuid, &fc.uuid);
+	fc.uuid = afs_uuid_from_bytes(c->uuid);
 	err = fileserver_new(&fc, &c->fs);
 	if (err != AFS_OK)
 		return fail(w, "fileserver", err, "%s", afs_err_text(err));
@@ -415,8 +415,7 @@ static afs_err register_server(struct cell *c, const struct cell_watch *w)
 	c->own_ip_count = adapters_own_ips(c->conf, c->own_ips, CELL_IPS_MAX);
 	if (!c->fs)
 		return AFS_OK;
-	struct afsUUID uuid;
-	afs_uuid_from_bytes(c->uuid, &uuid);
+	struct afsUUID uuid = afs_uuid_from_bytes(c->uuid);
 	afs_err err = self_register(c->self, &uuid, c->own_ips, c->own_ip_count);
 	if (err != AFS_OK)
 		return fail(w, "fileserver", err, "cannot be registered with the location database: %s", afs_err_text(err));
