@@ -1,1 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
+# A short run belongs to `make check`; AFSCELL_CRASH_ROUNDS=2000 makes a long one (make check-slow).
+check_PROGRAMS += tests/crash/crash_store
+TESTS += tests/crash/crash_store
+tests_crash_crash_store_SOURCES = %reldir%/crash_store.c
+tests_crash_crash_store_LDADD = $(LIBS_TEST) $(LIBS_STORE)
+
+.PHONY: check-slow check-slow-store
+check-slow: check-slow-store
+check-slow-store: tests/crash/crash_store
+	AFSCELL_CRASH_ROUNDS=2000 AFSCELL_CRASH_SEED=$$(date +%s) tests/crash/crash_store
