@@ -172,6 +172,7 @@ static afs_err session_new(struct front *f)
 	char *argv[] = {name, NULL};
 	struct fuse_args args = FUSE_ARGS_INIT(1, argv);
 	f->se = fuse_session_new(&args, &front_ops, sizeof(front_ops), f);
+	fuse_opt_free_args(&args); /* it may have made a list of its own */
 	if (!f->se)
 		return AFS_ENOMEM;
 	static const struct fuse_custom_io io = {.writev = dev_writev, .read = dev_read};
