@@ -7,7 +7,7 @@ cell_libcell_a_SOURCES = \
 	%reldir%/daemon.h %reldir%/openafs.c %reldir%/openafs.h %reldir%/preflight.c %reldir%/preflight.h \
 	%reldir%/reconcile.c %reldir%/reconcile.h %reldir%/reconcile_parts.h %reldir%/reconcile_volumes.c \
 	%reldir%/secret.c %reldir%/secret.h %reldir%/self.c %reldir%/self.h %reldir%/state.c \
-	%reldir%/state.h %reldir%/verbs.c %reldir%/verbs.h
+	%reldir%/state.h %reldir%/verbs.c %reldir%/verbs.h %reldir%/verbs_client.c
 
 bin_PROGRAMS += afscell
 afscell_SOURCES = %reldir%/main.c

@@ -147,5 +147,6 @@ static const struct ctl_verb verbs[] = {
 
 afs_err verbs_add(struct ctl_server *ctl, struct cell *c)
 {
-	return ctl_server_add(ctl, verbs, ARRAY_SIZE(verbs), c);
+	TRY(ctl_server_add(ctl, verbs, ARRAY_SIZE(verbs), c));
+	return verbs_add_client(ctl, c);
 }

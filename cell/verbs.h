@@ -7,3 +7,4 @@
 #include "cell/ctl.h"
 
 afs_err verbs_add(struct ctl_server *ctl, struct cell *c);
+afs_err verbs_add_client(struct ctl_server *ctl, struct cell *c); /* verbs_client.c: tokens and files */
