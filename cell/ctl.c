@@ -139,7 +139,6 @@ static afs_err read_line(int fd, struct buf *in, char **line)
 
 afs_err ctl_refuse(struct ctl_request *rq, afs_err err, const char *fmt, ...)
 {
-	CLEANUP(buf) struct buf b = {};
 	char text[1024];
 	va_list ap;
 	va_start(ap, fmt);

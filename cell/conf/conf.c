@@ -252,13 +252,24 @@ static void expand(struct conf_loader *l, char **s, const char *word, const char
 	*s = full;
 }
 
-/* No slash at the end, none doubled, so that paths can be compared. */
+/* No slash at the end, none doubled, no "." between, so that paths can be compared. */
 static void tidy_path(char *p)
 {
 	char *to = p;
-	for (const char *from = p; *from; from++)
-		if (!(from[0] == '/' && (from[1] == '/' || (from[1] == '\0' && to != p))))
-			*to++ = *from;
+	for (const char *from = p; *from;) {
+		size_t skip = 0;
+		if (from[0] == '/' && from[1] == '/')
+			skip = 1;
+		else if (from[0] == '/' && from[1] == '.' && (from[2] == '/' || from[2] == '\0'))
+			skip = 2;
+		else if (from[0] == '/' && from[1] == '\0' && to != p)
+			skip = 1;
+		if (skip == 0)
+			*to++ = *from++;
+		from += skip;
+	}
+	if (to == p && *p)
+		*to++ = '/';
 	*to = '\0';
 }
 

@@ -58,7 +58,7 @@ static void every_key_reaches_its_member(void **state)
 {
 	(void)state;
 	CLEANUP(conf) struct conf *c = good("cell: lab.example\n"
-					    "state: /srv/lab/\n"
+					    "state: /srv//./lab/.\n"
 					    "listen: [10.0.0.1, 10.0.0.2]\n"
 					    "durability: power\nsecurity: crypt\n"
 					    "realm: {name: EXAMPLE.ORG, kdc_port: 1088}\n"
