@@ -207,6 +207,12 @@ void rx_call_unref(struct rx_call *call)
 {
 	if (!call || --call->refs)
 		return;
+	struct rx_channel *ch = call->chan;
+	if (ch->lingering == call) {
+		ch->lingering = NULL;
+		if (ch->call)
+			rx_call_offer(ch->call);
+	}
 	if (call->attached && (!call->is_server || !call->app_done))
 		rx_call_abort(call, call->conn->ep->now, RX_USER_ABORT);
 	else
@@ -270,6 +276,8 @@ void rx_call_offer(struct rx_call *call)
 	if (!call->is_server || call->delivered || call->ended || !call->conn->known ||
 		!call->in_head)
 		return;
+	if (call->chan->lingering)
+		return; /* one call of a channel at a time */
 	call->delivered = true;
 	rx_call_event(call, RX_CE_NEW);
 }

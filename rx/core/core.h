@@ -200,7 +200,7 @@ void *rx_conn_user(const struct rx_conn *c);
 /* Calls.  A client owns one reference to what rx_call_new gives.  A server call is the core's until
  * the layer above takes a reference at RX_EV_CALL_NEW; when the last one goes before LAST was queued
  * or the call aborted, the core aborts it with RX_USER_ABORT.  While a server call is ended but still
- * referenced, newer calls on its channel are told BUSY. */
+ * referenced, a newer call on its channel is not offered yet: calls of a channel run one by one. */
 struct rx_call *rx_call_new(struct rx_conn *c, mono_ns now); /* client; NULL: no channel is free, or
                                                                  the connection has failed */
 struct rx_call *rx_call_ref(struct rx_call *call);

@@ -276,10 +276,12 @@ static struct rx_call *call_for(struct rx_conn *c, mono_ns now, const struct rx_
 			ch->code = RX_CALL_DEAD;
 			rx_call_end(old, now, AFS_EDEAD, RX_CALL_DEAD);
 		}
-		if (ch->call) {
-			rx_chan_tx(c, ch, RX_TX_CHAN_BUSY);
-			return NULL;
-		}
+		/* The new call waits for it.  Stock servers say BUSY instead, and stock clients then
+		 * come again after 2.6 s. */
+		if (ch->call && old->refs)
+			ch->lingering = old;
+		if (ch->call)
+			rx_call_detach(old, now, RX_END_NONE);
 	} else if (old) {
 		/* the client has its reply, or has given up */
 		if (old->app_done && !old->ended)

@@ -219,6 +219,7 @@ enum rx_chan_end { RX_END_NONE, RX_END_DONE, RX_END_ABORTED };
 
 struct rx_channel {
 	struct rx_call *call;
+	struct rx_call *lingering; /* displaced, and its handler still runs: `call` waits for it */
 	uint32_t
 		number; /* highest seen (server) or used (client); kept for the connection's life */
 	rx_seq last_in; /* of the call that ended: the last sequence that came */

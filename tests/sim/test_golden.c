@@ -117,7 +117,7 @@ static void an_abort(void **state)
 	end(&t, "abort");
 }
 
-static void a_busy_channel(void **state)
+static void a_channel_whose_last_call_still_runs(void **state)
 {
 	(void)state;
 	struct story t = begin(false, false);
@@ -134,7 +134,7 @@ static void a_busy_channel(void **state)
 	assert_ok(sim_call_err(c));
 	sim_wait(t.s, SEC(5));
 	assert_int_equal(sim_end_repeated(t.server), 0);
-	end(&t, "busy");
+	end(&t, "displaced");
 }
 
 static void a_server_that_dies(void **state)
@@ -189,5 +189,5 @@ static void a_hole_in_a_store(void **state)
 
 TEST_MAIN(T(a_first_call_and_a_second), T(a_call_that_must_say_who_calls),
 	T(a_long_reply_to_an_unknown_address), T(a_store_with_large_datagrams), T(an_abort),
-	T(a_busy_channel), T(a_server_that_dies), T(a_request_and_a_reply_that_get_lost),
+	T(a_channel_whose_last_call_still_runs), T(a_server_that_dies), T(a_request_and_a_reply_that_get_lost),
 	T(a_hole_in_a_store))
