@@ -33,7 +33,7 @@ struct fnode {
 	uint64_t lookups;         /* what the kernel counts */
 	unsigned held;            /* by nodes below, and by work under way */
 	uint64_t generation;
-	unsigned foreign;         /* of the vnode, when the kernel began to keep pages */
+	atomic_uint foreign;      /* of the vnode, when the kernel began to keep pages */
 };
 
 struct front {

@@ -73,8 +73,12 @@ static void *data_loop(void *arg)
 	for (struct cm_vnode *v; (v = cm_event_next(f->cm, &what));) {
 		size_t n;
 		struct fnode **nodes = nodes_of(f, v, &n);
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < n; i++) {
+			unsigned foreign = atomic_load(&v->foreign);
 			(void)fuse_lowlevel_notify_inval_inode(f->se, node_ino(f, nodes[i]), what & CM_EV_DATA ? 0 : -1, 0);
+			if (what & CM_EV_DATA)
+				nodes[i]->foreign = foreign;
+		}
 		if (what & CM_EV_NAMES)
 			cm_take_shown(v, each_shown, &(struct shown){f, nodes, n});
 		for (size_t i = 0; i < n; i++)

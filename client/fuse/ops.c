@@ -61,15 +61,21 @@ afs_err front_attr(struct front *f, struct fnode *n, uid_t uid, struct cm_attr *
 
 /* --- names ------------------------------------------------------------------------------------------ */
 
-/* Gives the kernel an entry for `v` (counted, taken) found under `parent`. */
+/* Gives the kernel an entry for `v` (counted, taken) found under `parent`.  `as_link`: it asked for a
+ * symbolic link to be made, and takes nothing else for an answer even when that is a mount point; the
+ * next lookup shows it as one. */
 static void reply_entry(fuse_req_t req, struct fnode *parent, struct cm_vnode *dir, const char *name,
-	struct cm_vnode *v, mono_ns until, unsigned dir_breaks, struct fuse_file_info *fi, struct cm_file *file)
+	struct cm_vnode *v, mono_ns until, unsigned dir_breaks, struct fuse_file_info *fi, struct cm_file *file, bool as_link)
 {
 	struct front *f = req_front(req);
 	CLEANUP(cm_vnode) struct cm_vnode *mine = v;
 	struct cm_attr a;
 	mtx_lock(&v->lock);
 	bool mount = cm_is_mount_locked(v);
+	if (mount && as_link) {
+		mount = false;
+		until = 0;
+	}
 	cm_attr_locked(v, &a);
 	mtx_unlock(&v->lock);
 	struct fnode *n = node_get(f, parent, v, a.type == AFS_DIR, mount);
@@ -132,7 +138,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t ino, const char *name)
 		return;
 	}
 	if (found.vnode) {
-		reply_entry(req, parent, dir, name, found.vnode, found.until, found.breaks, NULL, NULL);
+		reply_entry(req, parent, dir, name, found.vnode, found.until, found.breaks, NULL, NULL, false);
 		return;
 	}
 	double keep = front_timeout(f, found.until);
@@ -178,11 +184,11 @@ static mono_ns name_until(struct cm_vnode *dir, const char *name, unsigned *brea
 }
 
 static void reply_made(fuse_req_t req, struct fnode *parent, struct cm_vnode *dir, const char *name,
-	struct cm_vnode *made, struct fuse_file_info *fi, struct cm_file *file)
+	struct cm_vnode *made, struct fuse_file_info *fi, struct cm_file *file, bool as_link)
 {
 	unsigned breaks;
 	mono_ns until = name_until(dir, name, &breaks);
-	reply_entry(req, parent, dir, name, made, until, breaks, fi, file);
+	reply_entry(req, parent, dir, name, made, until, breaks, fi, file, as_link);
 }
 
 static void op_mkdir(fuse_req_t req, fuse_ino_t ino, const char *name, mode_t mode)
@@ -196,7 +202,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t ino, const char *name, mode_t mo
 	if (err)
 		reply_err(req, err);
 	else
-		reply_made(req, parent, dir, name, made, NULL, NULL);
+		reply_made(req, parent, dir, name, made, NULL, NULL, false);
 }
 
 static void op_symlink(fuse_req_t req, const char *text, fuse_ino_t ino, const char *name)
@@ -210,7 +216,7 @@ static void op_symlink(fuse_req_t req, const char *text, fuse_ino_t ino, const c
 	if (err)
 		reply_err(req, err);
 	else
-		reply_made(req, parent, dir, name, made, NULL, NULL);
+		reply_made(req, parent, dir, name, made, NULL, NULL, true);
 }
 
 static void op_mknod(fuse_req_t req, fuse_ino_t ino, const char *name, mode_t mode, dev_t dev)
@@ -229,7 +235,7 @@ static void op_mknod(fuse_req_t req, fuse_ino_t ino, const char *name, mode_t mo
 	if (err)
 		reply_err(req, err);
 	else
-		reply_made(req, parent, dir, name, made, NULL, NULL);
+		reply_made(req, parent, dir, name, made, NULL, NULL, false);
 }
 
 static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const char *newname)
@@ -251,7 +257,7 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const 
 	if (err)
 		reply_err(req, err);
 	else
-		reply_made(req, parent, dir, newname, cm_vnode_ref(n->vnode), NULL, NULL);
+		reply_made(req, parent, dir, newname, cm_vnode_ref(n->vnode), NULL, NULL, false);
 }
 
 static void op_unlink(fuse_req_t req, fuse_ino_t ino, const char *name)
@@ -438,7 +444,7 @@ static void op_create(fuse_req_t req, fuse_ino_t ino, const char *name, mode_t m
 	}
 	fi->keep_cache = 1;
 	fi->fh = (uint64_t)(uintptr_t)file;
-	reply_made(req, parent, dir, name, made, fi, file);
+	reply_made(req, parent, dir, name, made, fi, file, false);
 }
 
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)

@@ -40,7 +40,7 @@ int main(int argc, char **argv)
 	pid_t pid = fork();
 	if (pid == 0) {
 		for (unsigned i = 0; i < config.clients; i++) {
-			char name[8], path[4096];
+			char name[16], path[4096];
 			snprintf(name, sizeof(name), "M%u", i + 1);
 			snprintf(path, sizeof(path), "%s/%s", r->mounts[i], RIG_CELL);
 			setenv(name, path, 1);
