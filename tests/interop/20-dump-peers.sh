@@ -3,7 +3,7 @@
 # A volume of ours, dumped and restored with stock vos, into a stock OpenAFS cell and back.
 . "$(dirname "$0")/lib.sh"
 enter vos afsd.fuse krb5kdc kdb5_util kadmin.local
-plan 12
+plan 13
 
 ip link add br0 type bridge; ip addr add 10.79.0.1/24 dev br0; ip link set br0 up
 cell_make ours.test "$work/c" 10.79.0.1
@@ -52,7 +52,7 @@ export KRB5_CONFIG= KRB5CCNAME=
 eval "$("$afscell" env)"
 stock_tools "$work/c"
 check "stock vos restores that into our cell" here_vos restore -server 10.79.0.1 -partition a -name back -file "$work/back.dump"
-"$afscell" fs mkmount "$work/c/afs/ours.test/open/back" back >/dev/null 2>&1
+check "our fs mounts it" "$afscell" fs mkmount "$work/c/afs/ours.test/open/back" back
 check "the tree that came back is equal" diff <(cd "$work/c/afs/ours.test/open/back" && tree_of .) "$work/tree.ours"
 check "it checks clean" "$afscell" check back
 head -c 100000 "$work/open.dump" >"$work/cut.dump"
