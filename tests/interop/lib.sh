@@ -109,5 +109,5 @@ login() {
 as_user() { local uid=$1; shift; setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"; }
 
 # same_tree A B: same names, kinds, contents, modes and link targets.
-tree_of() { (cd "$1" && find . -printf '%P|%y|%m|%l|' -a \( -type f -exec sh -c 'sha256sum <"$1"' _ {} \; -o -printf '\n' \) | sort); }
+tree_of() { (cd "$1" && find . \( -type l -printf '%P|l|%l\n' \) -o \( -type f -printf '%P|f|%m|' -exec sh -c 'sha256sum <"$1"' _ {} \; \) -o -printf '%P|%y|%m\n' | sort); }
 same_tree() { diff <(tree_of "$1") <(tree_of "$2"); }
