@@ -296,7 +296,7 @@ static afs_err results(struct rpc_stream *s, void *out, struct arena *arena)
 	struct rpc_scratch scratch = {0};
 	const uint8_t *p;
 	size_t n;
-	TRY(rpc_stream_await_all(s, max + 1));
+	TRY(rpc_stream_await_all(s, max + RX_BUF_MID)); /* as it came: sealed, and in whole packets */
 	/* newer peers may say more than we know: what follows the results is not looked at */
 	TRY(rpc_stream_peek(s, max, &scratch, &p, &n));
 	struct xdr_in x = {p, p + n, arena, AFS_OK};

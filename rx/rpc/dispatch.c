@@ -123,6 +123,7 @@ static afs_err try_decode(struct rpc_stream *s, bool last, int32_t *code)
 	if (err == AFS_OK) {
 		rpc_stream_skip(s, (size_t)(x.p - p));
 		s->decoded = true;
+		*code = 0;
 	}
 out:
 	rpc_scratch_free(&scratch);
@@ -176,6 +177,8 @@ void rpc_dispatch_more(struct rpc_stream *s, mono_ns now)
 				return;
 			}
 			if (err != AFS_EAGAIN) {
+				if (s->want_distrust != AFS_OK)
+					rpc_stream_distrust(s, s->want_distrust, now);
 				refuse(s, code, now);
 				return;
 			}

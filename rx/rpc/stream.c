@@ -278,6 +278,11 @@ void rpc_stream_end(struct rpc_stream *s, afs_err err, int32_t code)
 		rpc_stream_destroy(s);
 }
 
+void rpc_stream_distrust(struct rpc_stream *s, afs_err err, mono_ns now)
+{
+	rx_conn_abort(rx_call_conn(s->call), now, err, rx_sec_code(err));
+}
+
 /* What the user's side left to do: consumption, packets, and the end. */
 void rpc_stream_work(struct rpc_port *port, struct rpc_work *work, mono_ns now)
 {
@@ -293,14 +298,17 @@ void rpc_stream_work(struct rpc_port *port, struct rpc_work *work, mono_ns now)
 	bool over = s->over, abort = s->want_abort, done = s->want_done, release = s->want_release;
 	bool collect = TAKE(s->want_collect);
 	int32_t code = s->abort_code;
+	afs_err distrust = TAKE(s->want_distrust);
 	mtx_unlock(&s->lock);
 
-	if (s->call && !over) {
+	if (s->call && !over && distrust != AFS_OK) {
+		rpc_stream_distrust(s, distrust, now);
+	} else if (s->call && !over) {
 		if (consumed)
 			rx_call_consumed(s->call, now, consumed);
-		if (abort)
+		if (abort) {
 			rx_call_abort(s->call, now, code);
-		else if (done && s->rx_total <= RPC_SMALL) {
+		} else if (done && s->rx_total <= RPC_SMALL) {
 			rx_call_set_user(s->call, NULL);
 			rpc_conn_linger(s->conn, TAKE(s->call), now);
 		} else if (done) {
@@ -390,7 +398,14 @@ static afs_err open_packet(struct rpc_stream *s, struct rx_packet *p)
 	struct rx_sec_packet id = s->in_id;
 	id.seq = p->seq;
 	size_t off, len;
-	TRY(s->sec->ops->open(s->sec, &id, p->cksum, p->buf->data + p->off, p->len, &off, &len));
+	afs_err err = s->sec->ops->open(s->sec, &id, p->cksum, p->buf->data + p->off, p->len, &off, &len);
+	if (err != AFS_OK) {
+		/* told to the endpoint with whatever comes next; while arguments are collected, by dispatch */
+		mtx_lock(&s->lock);
+		s->want_distrust = err;
+		mtx_unlock(&s->lock);
+		return err;
+	}
 	p->off += (uint32_t)off;
 	p->len = (uint32_t)len;
 	return AFS_OK;
@@ -542,8 +557,14 @@ afs_err rpc_stream_await_all(struct rpc_stream *s, size_t max)
 	if (!s->service && !s->wrote_last)
 		TRY(rpc_stream_finish(s));
 	for (;;) {
-		if (rpc_stream_take(s) || rpc_stream_taken(s) >= max)
+		/* what came counts only when all came: the abort of a call overtakes its bytes */
+		bool over = rpc_call_is_over(&s->pub);
+		if (rpc_stream_take(s))
 			return AFS_OK;
+		if (over)
+			break;
+		if (rpc_stream_taken(s) > max)
+			return AFS_EDECODE;
 		/* what is held here counts as consumed, or a small window would never carry the rest */
 		uint32_t held = s->in.packets + (s->cur ? 1 : 0);
 		s->read_packets += held - s->in_told;
@@ -555,11 +576,12 @@ afs_err rpc_stream_await_all(struct rpc_stream *s, size_t max)
 			s->port->driver->wait(s->port, s);
 		}
 		s->waiting = RPC_WAIT_NONE;
-		afs_err err = s->over ? over_err_locked(s) : AFS_OK;
 		mtx_unlock(&s->lock);
-		if (err != AFS_OK)
-			return err;
 	}
+	mtx_lock(&s->lock);
+	afs_err err = over_err_locked(s);
+	mtx_unlock(&s->lock);
+	return err;
 }
 
 uint8_t *rpc_scratch_get(struct rpc_port *port, struct rpc_scratch *scratch, size_t n)

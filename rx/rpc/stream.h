@@ -61,6 +61,7 @@ struct rpc_stream {
 	int32_t code;                /* lock */
 	bool want_abort, want_done, want_release, want_collect; /* lock: for the endpoint */
 	int32_t abort_code;          /* lock */
+	afs_err want_distrust;       /* lock: a packet did not verify; for the endpoint */
 
 	/* user */
 	struct rpc_queue in;         /* taken from rx */
@@ -134,7 +135,9 @@ afs_err rpc_stream_seal_last(struct rpc_stream *s);
 afs_err rpc_stream_finish(struct rpc_stream *s);
 /* Drop what was written and not handed over. */
 void rpc_stream_drop(struct rpc_stream *s);
-/* Wait until LAST came or `max` bytes wait. */
+/* A packet did not verify: the whole connection is ended. */
+void rpc_stream_distrust(struct rpc_stream *s, afs_err err, mono_ns now) REQUIRES(s->port->lock);
+/* Wait until LAST came.  AFS_EDECODE: more than `max` bytes did. */
 afs_err rpc_stream_await_all(struct rpc_stream *s, size_t max);
 /* A worker found the arguments incomplete: let them be collected further. */
 void rpc_stream_collect(struct rpc_stream *s);

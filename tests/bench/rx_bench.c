@@ -2,15 +2,18 @@
  *
  * How fast Rx is between two processes: bulk in both directions, small calls, and what they cost.
  *
- *   rx_bench [-m MIB] [-n CALLS] [-t THREADS] [-d MAX_DATAGRAM] [-p] [-a ADDRESS]
+ *   rx_bench [-m MIB] [-n CALLS] [-t THREADS] [-d MAX_DATAGRAM] [-p] [-l LEVEL] [-a ADDRESS]
  *     -p  plain datagrams, as where the kernel has no UDP_SEGMENT and UDP_GRO
+ *     -l  clear, auth or crypt: rxkad at that level instead of rxnull
  *     -a  address that the server binds and the client calls (default 127.0.0.1)
  *
  * CPU and context switches are of both processes together, all threads, per MiB or per call. */
-#include "cell/base/mem.h"
 #include "cell/base/clk.h"
+#include "cell/base/mem.h"
+#include "cell/base/rand.h"
 #include "cell/proto/abort.h"
 #include "rx/io/port.h"
+#include "rx/sec/rxkad.h"
 
 #define XDR_ROWS "tests/bench/rx_bench.def"
 #include "rx/xdr/struct_pass.h"
@@ -127,13 +130,41 @@ afs_err bench_usage(struct rpc_call *call, const struct bench_usage_in *in, stru
 
 static struct {
 	uint32_t mib, calls, threads, max_datagram, ip;
-	bool plain;
+	bool plain, rxkad;
+	enum rx_sec_level level;
 } opt = {.mib = 512, .calls = 100000, .threads = 8, .ip = 0x7f000001};
+
+static afs_err read_ticket(void *ctx, int32_t kvno, const uint8_t *ticket, size_t len, wall_ns now,
+	struct rxkad_ticket *out)
+{
+	(void)ctx, (void)kvno, (void)ticket, (void)len;
+	*out = (struct rxkad_ticket){.session_key = "bench.k", .name = "bench", .cell = "bench",
+		.begins = now - SEC(60), .expires = now + SEC(3600)};
+	return AFS_OK;
+}
+
+static uint32_t nonce(void *ctx)
+{
+	(void)ctx;
+	return rand_u32();
+}
+
+static struct rpc_conn_config conn_config(struct rx_addr to)
+{
+	struct rxkad_token token = {.session_key = "bench.k", .kvno = 213, .ticket = content,
+		.ticket_len = 48, .expires = clk_wall() + SEC(3600)};
+	struct rpc_conn_config config = {.peer = to, .iface = &bench_iface};
+	if (opt.rxkad && !(config.sec = rxkad_client_new(&token, opt.level)))
+		exit(1);
+	return config;
+}
 
 static afs_err open_port(const char *name, bool server, struct rpc_port **out)
 {
 	const struct rpc_service service = {.iface = &bench_iface, .handlers = bench_handlers, .allow_anonymous = true};
+	static const struct rxkad_server rxkad = {.read_ticket = read_ticket, .random = nonce};
 	const struct rpc_port_config config = {
+		.acceptor = {rxkad_accept, (void *)(uintptr_t)&rxkad},
 		.name = name,
 		.ip = opt.ip,
 		.services = server ? &service : NULL,
@@ -241,9 +272,9 @@ static void small(struct rpc_port *port, struct rpc_conn *conn, struct rx_addr t
 {
 	struct caller c[64];
 	pthread_t t[64];
-	const struct rpc_conn_config config = {.peer = to, .iface = &bench_iface};
 	for (uint32_t i = 0; i < threads; i++) {
 		c[i] = (struct caller){.calls = opt.calls / threads, .work = work};
+		struct rpc_conn_config config = conn_config(to);
 		check(rpc_conn_new(port, &config, &c[i].conn), "conn");
 	}
 	struct span s = span_begin(conn);
@@ -261,7 +292,7 @@ static void small(struct rpc_port *port, struct rpc_conn *conn, struct rx_addr t
 
 int main(int argc, char **argv)
 {
-	for (int c; (c = getopt(argc, argv, "m:n:t:d:pa:")) != -1;) {
+	for (int c; (c = getopt(argc, argv, "m:n:t:d:pl:a:")) != -1;) {
 		struct in_addr a;
 		switch (c) {
 		case 'm': opt.mib = (uint32_t)strtoul(optarg, NULL, 10); break;
@@ -269,6 +300,10 @@ int main(int argc, char **argv)
 		case 't': opt.threads = MIN((uint32_t)strtoul(optarg, NULL, 10), 64u); break;
 		case 'd': opt.max_datagram = (uint32_t)strtoul(optarg, NULL, 10); break;
 		case 'p': opt.plain = true; break;
+		case 'l':
+			opt.rxkad = true;
+			opt.level = *optarg == 'a' ? RX_LEVEL_AUTH : strcmp(optarg, "crypt") ? RX_LEVEL_CLEAR : RX_LEVEL_CRYPT;
+			break;
 		case 'a':
 			if (inet_pton(AF_INET, optarg, &a) != 1)
 				return 2;
@@ -293,7 +328,7 @@ int main(int argc, char **argv)
 	struct rpc_port *port;
 	check(open_port("client", false, &port), "port");
 	struct rx_addr to = {opt.ip, number};
-	const struct rpc_conn_config config = {.peer = to, .iface = &bench_iface};
+	struct rpc_conn_config config = conn_config(to);
 	struct rpc_conn *conn;
 	check(rpc_conn_new(port, &config, &conn), "conn");
 	printf("client + server\n");

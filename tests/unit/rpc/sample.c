@@ -2,9 +2,11 @@
 #include "tests/unit/rpc/sample.h"
 
 #include "cell/base/mtx.h"
+#include "cell/base/rand.h"
 #include "cell/proto/abort.h"
 #include "tests/lib/test.h"
 
+#include <string.h>
 #include <time.h>
 
 #define XDR_ROWS "tests/unit/rpc/sample.def"
@@ -20,7 +22,7 @@
 #define RPC_ROWS "tests/unit/rpc/sample.rpc"
 #include "rx/xdr/iface_pass.h"
 
-enum { LOCALHOST = 0x7f000001, ARGS_MAX = 512 * 1024 };
+enum { LOCALHOST = 0x7f000001, ARGS_MAX = 512 * 1024, TICKET = 48 };
 
 const struct rpc_iface sample_iface = {
 	.name = "SAMPLE",
@@ -162,6 +164,45 @@ afs_err sample_admin(struct rpc_call *call, const struct sample_admin_in *in, st
 	return AFS_OK;
 }
 
+static const uint8_t session_key[8] = {0x7c, 0x1f, 0x4a, 0xd3, 0x20, 0x9b, 0x5e, 0xe6};
+
+static afs_err read_ticket(void *ctx, int32_t kvno, const uint8_t *ticket, size_t len, wall_ns now,
+	struct rxkad_ticket *out)
+{
+	(void)ctx, (void)kvno;
+	if (len != TICKET || memchr(ticket, 0, len) == NULL)
+		return AFS_EBADTICKET;
+	*out = (struct rxkad_ticket){.cell = "sample", .begins = now - SEC(60), .expires = now + SEC(3600)};
+	memcpy(out->session_key, session_key, sizeof(session_key));
+	memcpy(out->name, ticket, TICKET);
+	return AFS_OK;
+}
+
+static uint32_t nonce(void *ctx)
+{
+	(void)ctx;
+	return rand_u32();
+}
+
+struct rx_sec *sample_token(const char *name, enum rx_sec_level level)
+{
+	uint8_t ticket[TICKET] = {0};
+	memcpy(ticket, name, strlen(name));
+	struct rxkad_token token = {.kvno = 213, .ticket = ticket, .ticket_len = sizeof(ticket),
+		.begins = clk_wall() - SEC(60), .expires = clk_wall() + SEC(3600)};
+	memcpy(token.session_key, session_key, sizeof(session_key));
+	token.session_key[0] ^= strcmp(name, "liar") == 0 ? 0x54 : 0;
+	struct rx_sec *sec = rxkad_client_new(&token, level);
+	assert_non_null(sec);
+	return sec;
+}
+
+static bool is_superuser(void *ctx, const struct rx_caller *caller)
+{
+	(void)ctx;
+	return strcmp(caller->name, "admin") == 0;
+}
+
 static void on_done(void *ctx, const struct rpc_call *call, const void *in, afs_err err, int32_t code, int64_t took_ns)
 {
 	struct sample *s = ctx;
@@ -192,9 +233,13 @@ struct sample *sample_open(const struct sample_options *options)
 		.handlers = sample_handlers,
 		.ctx = s,
 		.allow_anonymous = !o->no_anonymous,
+		.least = o->least,
+		.superuser = is_superuser,
 		.done = on_done,
 	};
+	s->rxkad = (struct rxkad_server){.read_ticket = read_ticket, .random = nonce};
 	struct rpc_port_config config = {
+		.acceptor = {rxkad_accept, &s->rxkad},
 		.name = "server",
 		.ip = LOCALHOST,
 		.services = &service,
@@ -205,11 +250,13 @@ struct sample *sample_open(const struct sample_options *options)
 	};
 	assert_ok(rpc_port_open(&config, &s->server));
 	config.name = "client";
+	config.acceptor = (struct rx_sec_acceptor){0};
 	assert_ok(rpc_port_open(&config, &s->client));
 	const struct rpc_conn_config to = {
 		.peer = {LOCALHOST, rpc_port_number(s->server)},
 		.iface = &sample_iface,
 		.dead_ns = o->dead_ns,
+		.sec = o->name ? sample_token(o->name, o->level) : NULL,
 	};
 	assert_ok(rpc_conn_new(s->client, &to, &s->conn));
 	return s;

@@ -4,6 +4,7 @@
  * and so does `client`, so that handlers can call back. */
 #pragma once
 #include "rx/io/port.h"
+#include "rx/sec/rxkad.h"
 
 #define XDR_ROWS "tests/unit/rpc/sample.def"
 #include "rx/xdr/struct_pass.h"
@@ -21,6 +22,7 @@ struct sample {
 	struct rpc_workers *workers;
 	struct rpc_port *server, *client;
 	struct rpc_conn *conn; /* client -> server */
+	struct rxkad_server rxkad;
 	/* what the handlers saw and wait for */
 	struct mtx *gate;
 	struct cond *opened;
@@ -34,8 +36,13 @@ struct sample_options {
 	bool plain;
 	unsigned workers;  /* 0: 8 */
 	bool no_anonymous;
+	const char *name;          /* of the caller: rxkad, with a ticket that says so; NULL: rxnull */
+	enum rx_sec_level level, least;
 	int64_t dead_ns;
 };
+/* Security of a new connection: the "ticket" is just the name.  "admin" is a superuser; "liar" has a
+ * session key that is not the ticket's. */
+struct rx_sec *sample_token(const char *name, enum rx_sec_level level);
 /* Asserts that all went well. */
 struct sample *sample_open(const struct sample_options *options);
 void sample_close(struct sample *s);

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #define WITH_ARENA(a)                                                                              \
 	CLEANUP(arena) struct arena a;                                                             \
@@ -330,6 +331,59 @@ static void an_anonymous_caller_may_what_is_open_to_anyone(void **state)
 	sample_close(s);
 }
 
+static void a_named_caller_may_what_its_name_and_level_allow(void **state)
+{
+	(void)state;
+	for (enum rx_sec_level level = RX_LEVEL_CLEAR; level <= RX_LEVEL_CRYPT; level++) {
+		struct sample *s = sample_open(&(struct sample_options){.name = "alice", .level = level});
+		struct rpc_result res = {0};
+		struct sample_user_out user;
+		struct sample_admin_out admin;
+		assert_ok(sample_call_user(s->conn, &(struct sample_user_in){}, &user, &res));
+		assert_err(sample_call_admin(s->conn, &(struct sample_admin_in){}, &admin, &res), AFS_EACCESS);
+		sample_close(s);
+		s = sample_open(&(struct sample_options){.name = "admin", .level = level, .least = RX_LEVEL_AUTH});
+		afs_err want = level < RX_LEVEL_AUTH ? AFS_ELEVEL : AFS_OK;
+		assert_err(sample_call_admin(s->conn, &(struct sample_admin_in){}, &admin, &res), want);
+		assert_int_equal(res.code, want ? rx_sec_code(AFS_ELEVEL) : 0);
+		sample_close(s);
+	}
+}
+
+static void a_caller_without_the_session_key_is_refused(void **state)
+{
+	(void)state;
+	struct sample *s = sample_open(&(struct sample_options){.name = "liar", .level = RX_LEVEL_AUTH});
+	struct rpc_result res = {0};
+	struct sample_user_out user;
+	assert_err(sample_call_user(s->conn, &(struct sample_user_in){}, &user, &res), AFS_ESEALED);
+	assert_int_equal(res.code, rx_sec_code(AFS_ESEALED));
+	sample_await_done(s, 0);
+	sample_close(s);
+}
+
+static void sealed_calls_carry_bytes_at_every_level(void **state)
+{
+	(void)state;
+	for (enum rx_sec_level level = RX_LEVEL_CLEAR; level <= RX_LEVEL_CRYPT; level++) {
+		for (int plain = 0; plain < 2; plain++) {
+			struct sample *s = sample_open(
+				&(struct sample_options){.name = "alice", .level = level, .plain = plain});
+			fetch(s, 3000000);
+			store(s, 3000000, 0);
+			store(s, 10, 0);
+			WITH_ARENA(a);
+			CLEANUP(heap) uint8_t *blob = mem_alloc(200000, 1);
+			struct sample_echo_in in = {XDR_STR_OF("x"), {blob, 200000}};
+			struct sample_echo_out out;
+			struct rpc_result res = {.arena = &a};
+			assert_ok(sample_call_echo(s->conn, &in, &out, &res));
+			assert_int_equal(out.blob.len, 200000);
+			sample_close(s);
+		}
+	}
+}
+
 /* --- many at once ---------------------------------------------------------------------------------- */
 
 struct crowd {
@@ -358,10 +412,9 @@ static void *crowd_main(void *arg)
 	return NULL;
 }
 
-static void many_threads_call_over_one_conn(void **state)
+static void many_threads(const struct sample_options *options)
 {
-	(void)state;
-	struct sample *s = sample_open(NULL);
+	struct sample *s = sample_open(options);
 	enum { N = 24 };
 	pthread_t t[N];
 	struct crowd c[N];
@@ -374,6 +427,14 @@ static void many_threads_call_over_one_conn(void **state)
 		assert_ok(c[i].err);
 	}
 	sample_close(s);
+}
+
+static void many_threads_call_over_one_conn(void **state)
+{
+	(void)state;
+	many_threads(NULL);
+	/* each further Rx connection proves itself with a copy of the token */
+	many_threads(&(struct sample_options){.name = "alice", .level = RX_LEVEL_CRYPT});
 }
 
 static void more_calls_than_channels_wait_their_turn(void **state)
@@ -602,6 +663,74 @@ static void a_word_kept_with_a_connection_is_told_of_its_end(void **state)
 	sample_close(s);
 }
 
+/* --- short of memory ---------------------------------------------------------------------------- */
+
+static bool call_short_of_memory(struct sample *s, long after, const struct rpc_proc *proc, const void *in, void *out)
+{
+	WITH_ARENA(a);
+	struct rpc_result res = {.arena = &a};
+	struct rpc_call *call;
+	mem_fail_after(after);
+	afs_err err = rpc_begin(s->conn, proc, in, &call);
+	if (err == AFS_OK) {
+		for (int i = 0; i < 20 && !mem_has_failed(); i++)
+			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+		bool failed = mem_has_failed();
+		mem_fail_after(-1);
+		/* what was lost for want of memory is sent again */
+		err = rpc_end(call, out, &res);
+		if (err != AFS_OK && err != AFS_ENOMEM && err != AFS_EOVERLOAD && res.code != 110)
+			fail_msg("after %ld: %s, code %d", after, afs_err_name(err), res.code);
+		return failed;
+	}
+	mem_fail_after(-1);
+	assert_err(err, AFS_ENOMEM);
+	return true;
+}
+
+static void want_of_memory_fails_a_call_and_nothing_else(void **state)
+{
+	(void)state;
+	static uint8_t blob[20000];
+	struct sample_echo_in echo = {XDR_STR_OF("hello"), {blob, sizeof(blob)}};
+	struct sample_echo_out echo_out;
+	struct sample_add_in add = {1, 2};
+	struct sample_add_out add_out;
+	for (int warm = 0; warm < 2; warm++) {
+		long n = 0;
+		for (bool failed = true; failed && n < 200; n++) {
+			struct sample *s = sample_open(NULL);
+			if (warm)
+				assert_ok(sample_call_add(s->conn, &add, &add_out, NULL));
+			failed = call_short_of_memory(s, n, &sample_iface.procs[sample_op_echo], &echo, &echo_out);
+			assert_ok(sample_call_add(s->conn, &add, &add_out, NULL));
+			assert_int_equal(add_out.sum, 3);
+			sample_close(s);
+		}
+		assert_in_range(n, 3, 199);
+	}
+}
+
+static void want_of_memory_keeps_a_port_from_opening(void **state)
+{
+	(void)state;
+	struct sample *s = sample_open(NULL);
+	struct rpc_port *port;
+	const struct rpc_port_config config = {.name = "third", .ip = 0x7f000001, .pool = s->pool};
+	long n = 0;
+	for (;; n++) {
+		mem_fail_after(n);
+		afs_err err = rpc_port_open(&config, &port);
+		mem_fail_after(-1);
+		if (err == AFS_OK)
+			break;
+		assert_err(err, AFS_ENOMEM);
+	}
+	assert_true(n >= 2);
+	rpc_port_close(port);
+	sample_close(s);
+}
+
 static void a_port_in_use_is_refused(void **state)
 {
 	(void)state;
@@ -620,9 +749,11 @@ TEST_MAIN(T(a_unary_call_brings_its_result), T(arguments_and_results_may_span_ma
 	T(an_error_travels_as_its_abort_code), T(an_error_after_bytes_have_gone_is_still_an_abort),
 	T(an_opcode_without_a_row_is_refused), T(arguments_that_do_not_decode_are_refused),
 	T(arguments_without_end_are_refused), T(a_service_that_is_not_there_is_refused),
-	T(an_anonymous_caller_may_what_is_open_to_anyone), T(many_threads_call_over_one_conn),
+	T(an_anonymous_caller_may_what_is_open_to_anyone), T(a_named_caller_may_what_its_name_and_level_allow), T(a_caller_without_the_session_key_is_refused),
+	T(sealed_calls_carry_bytes_at_every_level), T(many_threads_call_over_one_conn),
 	T(more_calls_than_channels_wait_their_turn), T(many_calls_fly_without_threads),
 	T(a_handler_calls_its_caller_back_on_the_same_port), T(too_many_waiting_calls_are_refused_as_busy),
 	T(a_peer_that_is_not_there_is_dead), T(a_call_is_cancelled_in_every_phase),
 	T(closing_a_port_ends_running_calls), T(closing_the_callers_port_ends_its_calls),
-	T(a_word_kept_with_a_connection_is_told_of_its_end), T(a_port_in_use_is_refused))
+	T(a_word_kept_with_a_connection_is_told_of_its_end), T(want_of_memory_fails_a_call_and_nothing_else),
+	T(want_of_memory_keeps_a_port_from_opening), T(a_port_in_use_is_refused))
