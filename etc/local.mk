@@ -16,9 +16,9 @@ CLEANFILES += %reldir%/afscell.service %reldir%/completion/afscell %reldir%/man/
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && ./afscell$(EXEEXT) help --man $(@D) && : >$@
 all-local: %reldir%/man/stamp
 install-data-hook: %reldir%/man/stamp
-	$(MKDIR_P) '$(DESTDIR)$(man1dir)' '$(DESTDIR)$(man5dir)'
-	$(INSTALL_DATA) %reldir%/man/*.1 '$(DESTDIR)$(man1dir)'
-	$(INSTALL_DATA) %reldir%/man/*.5 '$(DESTDIR)$(man5dir)'
+	$(MKDIR_P) '$(DESTDIR)$(mandir)/man1' '$(DESTDIR)$(mandir)/man5'
+	$(INSTALL_DATA) %reldir%/man/*.1 '$(DESTDIR)$(mandir)/man1'
+	$(INSTALL_DATA) %reldir%/man/*.5 '$(DESTDIR)$(mandir)/man5'
 uninstall-hook:
-	for f in %reldir%/man/*.1; do rm -f '$(DESTDIR)$(man1dir)'/$${f##*/}; done
-	for f in %reldir%/man/*.5; do rm -f '$(DESTDIR)$(man5dir)'/$${f##*/}; done
+	for f in %reldir%/man/*.1; do rm -f '$(DESTDIR)$(mandir)/man1'/$${f##*/}; done
+	for f in %reldir%/man/*.5; do rm -f '$(DESTDIR)$(mandir)/man5'/$${f##*/}; done
