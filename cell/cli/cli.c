@@ -67,6 +67,15 @@ static int run_suite(const struct cli_suite *s, int argc, char **argv)
 	}
 	const char *close;
 	const struct cli_command *cmd = cli_find(s->name, argv[0], &close);
+	if (!cmd && strcmp(argv[0], "apropos") == 0) {
+		const char *topic = argc > 1 && strcmp(argv[1], "-topic") == 0 ? argv[2] : argv[1];
+		if (topic)
+			return cli_help_apropos(s, topic);
+		fprintf(stderr, "afscell %s apropos: a word to look for is missing\n", s->name);
+		return CLI_USAGE;
+	}
+	if (!cmd && strcmp(argv[0], "version") == 0)
+		cmd = cli_find("", "version", &close);
 	return cmd ? run_command(cmd, argc - 1, argv + 1) : unknown(s->name, argv[0], close);
 }
 

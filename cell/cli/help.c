@@ -93,6 +93,21 @@ void cli_help_suite(const struct cli_suite *s)
 	printf("\nMore: afscell help %s COMMAND\n", s->name);
 }
 
+int cli_help_apropos(const struct cli_suite *s, const char *word)
+{
+	bool found = false;
+	for (size_t i = 0; i < cli_command_count; i++) {
+		const struct cli_command *k = &cli_commands[i];
+		if (strcmp(k->suite, s->name) != 0 || (!strcasestr(k->name, word) && !strcasestr(k->help, word)))
+			continue;
+		printf("%s: %s\n", k->name, k->help);
+		found = true;
+	}
+	if (!found)
+		fprintf(stderr, "afscell %s: no command speaks of \"%s\"\n", s->name, word);
+	return found ? CLI_OK : CLI_FAILED;
+}
+
 void cli_help_top(void)
 {
 	printf("afscell " VERSION ": a whole AFS-3 cell in one process.\n\n"

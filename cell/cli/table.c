@@ -3,12 +3,7 @@
 #include "cell/cli/cli.h"
 
 #include "cell/base/mem.h"
-
-#define SUITE(name, help)
-#define COMMAND(suite, name, aliases, run, help, examples, ...) int run(struct cli *c);
-#include "cell/cli/commands.def"
-#undef SUITE
-#undef COMMAND
+#include "cell/cli/handlers.h"
 
 #define FLAG(name, letter, help) {name, letter, CLI_FLAG, false, NULL, help},
 #define OPTION(name, letter, what, help) {name, letter, CLI_OPTION, false, what, help},

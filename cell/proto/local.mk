@@ -7,6 +7,7 @@ cell_proto_libproto_a_SOURCES = %reldir%/abort.c %reldir%/abort.def %reldir%/abo
 	%reldir%/vol.c %reldir%/vol.def %reldir%/vol.h %reldir%/vol.rpc \
 	%reldir%/rmt.c %reldir%/rmt.def %reldir%/rmt.h %reldir%/rmt.rpc
 cell_proto_libproto_a_SOURCES += %reldir%/pt.c %reldir%/pt.def %reldir%/pt.h %reldir%/pt.rpc
+cell_proto_libproto_a_SOURCES += %reldir%/bos.c %reldir%/bos.def %reldir%/bos.h %reldir%/bos.rpc
 cell_proto_libproto_a_SOURCES += %reldir%/vl.c %reldir%/vl.def %reldir%/vl.h %reldir%/vl.rpc
 cell_proto_libproto_a_SOURCES += %reldir%/ubik.c %reldir%/ubik.def %reldir%/ubik.h \
 	%reldir%/ubik_disk.rpc %reldir%/ubik_vote.rpc

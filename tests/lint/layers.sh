@@ -22,6 +22,8 @@ fileserver 6
 dbserver 6
 client 6
 webui 7
+cell/admin 6
+cell/bos 6
 cell/cli 8
 cell 8
 '

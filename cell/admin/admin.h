@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A cell as an administrator's tool sees it: its database servers, found and asked in turn; any
+ * file server of it; and one way to prove who asks.  What the suites vos, pts and bos share, against
+ * cells of afscell and of OpenAFS alike.
+ *
+ * One struct admin is one run of a tool.  Its calls wait for servers and are made by one thread at a
+ * time.  When a call fails, admin_why() has the reason in words until the next call.
+ *
+ * Sources: protocol vldb.md §1 and §9, protection.md §8, bos.md §1 and §6, volserver.md §7. */
+#pragma once
+#include "cell/base/buf.h"
+#include "cell/base/mem.h"
+#include "cell/proto/fid.h"
+#include "rx/rpc/rpc.h"
+
+struct admin;
+
+enum admin_auth {
+	ADMIN_TOKEN,     /* the caller's: from the cache manager, else from his Kerberos tickets, else none */
+	ADMIN_LOCALAUTH, /* the cell's own, made with its key */
+	ADMIN_NOAUTH,
+};
+enum admin_service { ADMIN_VL, ADMIN_PT, ADMIN_VOL, ADMIN_BOS, ADMIN_SERVICES };
+
+/* The cell of an afscell configuration. */
+struct admin_own {
+	const char *cell, *realm;
+	const uint32_t *ips; /* database servers, host order */
+	size_t ip_count;
+	uint16_t port[ADMIN_SERVICES]; /* 0: the usual one */
+	uint16_t tools_port;           /* of the cache manager on this machine; 0: none */
+	const char *keytab;            /* with the cell's key */
+	const char *krb5_conf;         /* for its users; NULL: the system's */
+};
+struct admin_config {
+	const char *cell;            /* as given, may be shortened; NULL: the local one */
+	const struct admin_own *own; /* NULL: none */
+	const char *openafs;         /* directory with CellServDB and ThisCell; with localauth,
+	                                its server/ (or itself) with KeyFileExt */
+	enum admin_auth auth;
+	bool names;                  /* print names of servers, not addresses */
+};
+
+/* All is copied.  `why` gets a sentence.  AFS_ENOENT: no such cell is known; AFS_EACCESS: a key file
+ * may not be read; AFS_ECORRUPT; AFS_ENOKEY-like errors of keys.h; AFS_ENOMEM. */
+afs_err admin_open(const struct admin_config *config, struct admin **out, struct buf *why);
+void admin_close(struct admin *a);
+DEFINE_CLEANUP_PTR(admin, struct admin, admin_close)
+
+const char *admin_cell(const struct admin *a);
+/* True when calls prove somebody.  `who` (for people) "the cell itself", "alice@EXAMPLE.ORG", or why
+ * calls are anonymous. */
+bool admin_authenticated(const struct admin *a, const char **who);
+/* Database servers in order. */
+size_t admin_db_servers(const struct admin *a, const uint32_t **ips);
+
+/* --- calls --------------------------------------------------------------------------------- */
+
+/* A call to the location or the protection database, on each server in turn until one does it.
+ * `arena` (may be NULL) gets what results point to. */
+afs_err admin_db(struct admin *a, enum admin_service db, unsigned op, const void *in, void *out, struct arena *arena);
+/* A connection to a service of one server; lives as long as `a`. */
+afs_err admin_conn(struct admin *a, uint32_t ip, enum admin_service service, struct rpc_conn **out);
+/* A call on it.  `proc` may belong to another table of the same service. */
+afs_err admin_call(struct admin *a, struct rpc_conn *conn, const struct rpc_proc *proc, const void *in, void *out, struct arena *arena);
+/* For split calls: as admin_call, for what rpc_end gave. */
+afs_err admin_note(struct admin *a, struct rpc_conn *conn, const struct rpc_proc *proc, afs_err err, int32_t code);
+
+/* The last failed call: its code (0: none came), and the reason: "no such entry (VL GetEntryByNameN
+ * at 10.0.0.1, code 363524)".  `err` is what the call gave. */
+int32_t admin_code(const struct admin *a);
+const char *admin_why(struct admin *a, afs_err err);
+/* What a code says, NULL for an unknown one. */
+const char *admin_code_text(int32_t code);
+
+/* --- names --------------------------------------------------------------------------------- */
+
+/* A server by name or dotted address.  A name that stands for several addresses gives one that is not
+ * loopback, when there is one.  AFS_ENOENT. */
+afs_err admin_host_ip(struct admin *a, const char *name, uint32_t *ip);
+/* Its name, or its address in digits; lives as long as `a`. */
+const char *admin_host_name(struct admin *a, uint32_t ip);
+
+/* "a", "/vicepa", "vicepaa", "26": 0 to 255.  False: no partition. */
+bool admin_partition(const char *name, int32_t *id);
+/* "/vicepa"; `out` holds 16. */
+const char *admin_partition_name(char *out, int32_t id);
+#define PARTNAME(id) admin_partition_name((char[16]){0}, (id))

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: BSD-2-Clause
+noinst_LIBRARIES += cell/admin/libadmin.a
+cell_admin_libadmin_a_SOURCES = \
+	%reldir%/admin.h %reldir%/calls.h %reldir%/codes.c %reldir%/codes.def %reldir%/host.c %reldir%/inside.h \
+	%reldir%/keyfile.c %reldir%/session.c %reldir%/session.h %reldir%/token.c %reldir%/volx.c %reldir%/volx.def %reldir%/volx.h \
+	%reldir%/volx.rpc %reldir%/where.c

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cell/cli/suite.h"
+
+#include "cell/adapters.h"
+#include "cell/cli/parse.h"
+#include "cell/conf/conf.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define OPENAFS_DIR "/etc/openafs"
+
+DEFINE_CLEANUP_PTR(conf, struct conf, conf_free)
+
+static bool is_dir(const char *path)
+{
+	struct stat st;
+	return path && *path && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* The user's own copy of the realm's profile, or the one in the state directory. */
+static char *krb5_conf(const struct conf *conf)
+{
+	if (conf->realm.mode != CONF_REALM_EMBEDDED)
+		return mem_strdup(conf->realm.krb5_conf);
+	char *public = mem_printf("%s/krb5.conf", conf->run);
+	if (public && access(public, R_OK) == 0)
+		return public;
+	mem_free(public);
+	return mem_printf("%s/realm/krb5.conf", conf->state);
+}
+
+static int open_own(struct cli *c, const struct conf *conf, struct admin_config *ac, struct admin **out, struct buf *why, afs_err *err)
+{
+	struct rx_addr dbs[ADAPTERS_ADDRS_MAX];
+	uint32_t ips[ADAPTERS_ADDRS_MAX];
+	size_t n = adapters_database_servers(conf, 0, dbs, ADAPTERS_ADDRS_MAX);
+	for (size_t i = 0; i < n; i++)
+		ips[i] = dbs[i].ip;
+	CLEANUP(str) char *keytab = adapters_keytab(conf);
+	CLEANUP(str) char *krb5 = krb5_conf(conf);
+	if (!keytab || !krb5)
+		return cli_fail(c, "out of memory");
+	struct admin_own own = {.cell = conf->cell, .realm = conf->realm.name, .ips = ips, .ip_count = n,
+		.port = {[ADMIN_VL] = conf->roles.vlserver.port, [ADMIN_PT] = conf->roles.ptserver.port,
+			[ADMIN_VOL] = conf->roles.volserver.port},
+		.tools_port = conf->roles.client.enabled ? (uint16_t)conf->client.tools_port : 0,
+		.keytab = keytab, .krb5_conf = krb5};
+	ac->own = &own;
+	*err = admin_open(ac, out, why);
+	ac->own = NULL;
+	return CLI_OK;
+}
+
+int suite_open(struct cli *c, bool names, struct admin **out)
+{
+	*out = NULL;
+	bool local = cli_has(c, "localauth"), none = cli_has(c, "noauth");
+	if (local && none)
+		return cli_misuse(c, "-localauth and -noauth exclude each other");
+	const char *env = getenv("AFSCONF"), *ours = getenv("AFSCELL_CONFIG");
+	struct admin_config ac = {.cell = cli_value(c, "cell"), .names = names, .openafs = OPENAFS_DIR,
+		.auth = local ? ADMIN_LOCALAUTH : none ? ADMIN_NOAUTH : ADMIN_TOKEN};
+	bool stock = false;
+	if (is_dir(c->config)) {
+		ac.openafs = c->config;
+		stock = true;
+	} else if (is_dir(env)) {
+		ac.openafs = env;
+		stock = !c->config && !(ours && *ours);
+	}
+	const char *path = stock ? NULL : cli_config_path(c);
+	CLEANUP(conf) struct conf *conf = NULL;
+	/* One that was only found, and that this user may not read, is not his. */
+	if (path && (c->config || access(path, R_OK) == 0)) {
+		int status = cli_load_conf(c, &conf);
+		if (status != CLI_OK)
+			return status;
+	}
+	CLEANUP(buf) struct buf why = {};
+	afs_err err = AFS_OK;
+	int status = CLI_OK;
+	if (conf)
+		status = open_own(c, conf, &ac, out, &why, &err);
+	else
+		err = admin_open(&ac, out, &why);
+	if (status != CLI_OK)
+		return status;
+	if (err != AFS_OK)
+		return cli_fail(c, "%s", why.data ? why.data : afs_err_text(err));
+	const char *who;
+	if (!none && !admin_authenticated(*out, &who))
+		fprintf(stderr, "%s: running unauthenticated: %s\n", c->name, who);
+	return CLI_OK;
+}
+
+int suite_fail(struct cli *c, struct admin *a, afs_err err, const char *fmt, ...)
+{
+	va_list ap;
+	char text[512];
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return cli_fail(c, "%s: %s", text, admin_why(a, err));
+}
+
+const char *suite_time(char *out, int64_t sec)
+{
+	time_t t = (time_t)sec;
+	struct tm tm;
+	if (!localtime_r(&t, &tm) || !strftime(out, 32, "%a %b %e %H:%M:%S %Y", &tm))
+		snprintf(out, 32, "%lld", (long long)sec);
+	return out;
+}
+
+int suite_words(char *line, char **out, int cap)
+{
+	int n = 0;
+	for (char *p = line;;) {
+		while (isspace((unsigned char)*p))
+			p++;
+		if (!*p)
+			return n;
+		if (n == cap)
+			return -1;
+		char *to = out[n++] = p, quote = '\0';
+		for (; *p && (quote || !isspace((unsigned char)*p)); p++) {
+			if (quote ? *p == quote : *p == '"' || *p == '\'')
+				quote = quote ? '\0' : *p;
+			else
+				*to++ = *p;
+		}
+		if (quote)
+			return -1;
+		bool end = !*p;
+		*to = '\0';
+		if (end)
+			return n;
+		p++;
+	}
+}
