@@ -190,7 +190,11 @@ void rx_ack_receive(struct rx_call *call, mono_ns now, const struct rx_header *h
 		rx_cong_acked(call, now, call->newly);
 	}
 	rx_loss_detect(call, now);
-	rx_loss_arm(call, now);
+	/* Only progress puts the timeout off: a peer that pings says nothing about what is missing. */
+	if (call->newly || !call->flying)
+		rx_loss_arm(call, now);
+	else if (a.reason == RX_ACK_PING || a.reason == RX_ACK_PING_RESPONSE)
+		rx_loss_hint(call, now);
 	rx_send_room_event(call);
 	if (call->lost || call->out_next < call->out_end)
 		rx_call_tx(call);

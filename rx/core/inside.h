@@ -449,7 +449,8 @@ void rx_loss_acked(struct rx_call *call, mono_ns now, struct rx_packet *p, rx_se
 void rx_loss_detect(struct rx_call *call, mono_ns now);
 void rx_loss_arm(struct rx_call *call, mono_ns now);
 void rx_loss_timeout(struct rx_call *call, mono_ns now);
-/* The client repeats its request: what is in flight longer than a round trip did not arrive. */
+/* The peer has spoken, and not of what is in flight (it repeats its request, or pings): what is under
+ * way longer than two round trips did not arrive. */
 void rx_loss_hint(struct rx_call *call, mono_ns now);
 
 /* congestion.c */

@@ -108,6 +108,12 @@ static uint8_t pattern(uint64_t id, uint64_t offset)
 	return (uint8_t)(h * 0x2545f491 >> (8 * (offset & 3)));
 }
 
+uint64_t sim_seeds(uint64_t usual)
+{
+	const char *times = getenv("SIM_SEEDS");
+	return usual * (times ? strtoull(times, NULL, 10) : 1);
+}
+
 /* --- the network --------------------------------------------------------------------------- */
 
 static bool sooner(const struct flight *a, const struct flight *b)
@@ -310,7 +316,7 @@ static void read_packet(struct job *j, struct rx_packet *p)
 			}
 			continue;
 		}
-		if (data[i] != pattern(j->id * 2 + is_reply, j->in.offset))
+		if (!(j->end->config.credulous && !is_reply) && data[i] != pattern(j->id * 2 + is_reply, j->in.offset))
 			fail_msg("seed %" PRIu64 ": byte %" PRIu64 " of a %s is wrong", s->seed,
 				j->in.offset, is_reply ? "reply" : "request");
 	}
@@ -381,7 +387,7 @@ static void serve(struct job *j)
 		j->wake = s->now + j->end->config.read_pause;
 	bool all = rx_call_received_all(j->call) && !j->unread;
 	if (all)
-		expect(s, j->in.offset == ASK_BYTES + j->ask.request_len);
+		expect(s, j->end->config.credulous || j->in.offset == ASK_BYTES + j->ask.request_len);
 	if (all || (j->asked && j->ask.verb == SIM_EARLY))
 		answer(j);
 	j->end->dirty = true;

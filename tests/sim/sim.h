@@ -39,6 +39,8 @@ struct sim_ask {
 
 struct sim *sim_new(uint64_t seed, const struct sim_net *net);
 void sim_free(struct sim *s); /* checks that nothing leaked */
+/* `usual`, times $SIM_SEEDS: how many seeds a test tries when somebody has the time. */
+uint64_t sim_seeds(uint64_t usual);
 uint64_t sim_seed(const struct sim *s);
 mono_ns sim_now(const struct sim *s);
 struct sim_net *sim_network(struct sim *s); /* may be changed while it runs */
@@ -51,6 +53,7 @@ struct sim_end_config {
 	int64_t dead_ns, idle_ns;
 	uint32_t calls_per_peer_max, conns_max;
 	int64_t read_pause; /* server application reads only so often; 0: at once */
+	bool credulous;        /* the server application does not look at the bytes of requests */
 	bool closed;        /* no application: datagrams are collected for sim_end_next_out */
 };
 struct sim_end *sim_end_new(struct sim *s, const struct sim_end_config *config);

@@ -52,7 +52,7 @@ static void every_size_arrives_on_a_perfect_network(void **state)
 static void every_size_arrives_through_loss_duplication_and_reordering(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 60; seed++) {
+	for (uint64_t seed = 1; seed <= sim_seeds(60); seed++) {
 		struct sim_net net = {
 			.loss_ppm = (uint32_t)(seed % 5) * 30000,
 			.dup_ppm = (uint32_t)(seed % 3) * 40000,
@@ -108,7 +108,7 @@ static void a_fifth_of_all_datagrams_may_vanish(void **state)
 {
 	(void)state;
 	struct sim_net net = {.delay = MSEC(1), .loss_ppm = 200000};
-	for (uint64_t seed = 1; seed <= 10; seed++)
+	for (uint64_t seed = 1; seed <= sim_seeds(10); seed++)
 		one_call(seed, &net, false, seed % 2, 100000, 100000, SEC(120));
 }
 
@@ -185,7 +185,7 @@ static void a_slow_reader_closes_the_window_and_nothing_is_lost(void **state)
 static void the_acknowledgement_that_opens_a_window_may_be_lost(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 20; seed++) {
+	for (uint64_t seed = 1; seed <= sim_seeds(20); seed++) {
 		struct sim_net net = {.delay = USEC(100), .loss_ppm = 100000};
 		struct sim *s = sim_new(seed, &net);
 		struct sim_end_config cc = {0}, sc = {.read_pause = MSEC(30), .window = 16};
@@ -203,7 +203,7 @@ static void the_acknowledgement_that_opens_a_window_may_be_lost(void **state)
 static void many_calls_on_many_connections_all_end_well_and_run_once(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 8; seed++) {
+	for (uint64_t seed = 1; seed <= sim_seeds(8); seed++) {
 		struct sim_net net = {.delay = USEC(300),
 			.jitter = USEC(100),
 			.loss_ppm = 20000,
@@ -261,7 +261,7 @@ static void both_ends_call_each_other_at_once(void **state)
 static void a_reply_may_begin_before_the_request_is_read(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 10; seed++) {
+	for (uint64_t seed = 1; seed <= sim_seeds(10); seed++) {
 		struct sim_net net = {.delay = USEC(300), .loss_ppm = seed % 2 * 30000};
 		struct sim *s = sim_new(seed, &net);
 		struct sim_end_config ec = {0};

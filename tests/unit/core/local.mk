@@ -13,3 +13,8 @@ check_PROGRAMS += tests/unit/core/test_client
 TESTS += tests/unit/core/test_client
 tests_unit_core_test_client_SOURCES = %reldir%/test_client.c
 tests_unit_core_test_client_LDADD = $(LIBS_WIRE)
+
+check_PROGRAMS += tests/unit/core/test_buf
+TESTS += tests/unit/core/test_buf
+tests_unit_core_test_buf_SOURCES = %reldir%/test_buf.c
+tests_unit_core_test_buf_LDADD = $(LIBS_TEST) $(LIBS_CORE)

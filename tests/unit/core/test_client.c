@@ -449,6 +449,23 @@ static void a_packet_sent_again_has_a_new_serial_the_same_sequence_and_asks(void
 	finish(&c);
 }
 
+static void pings_of_the_peer_do_not_put_off_what_must_be_sent_again(void **state)
+{
+	(void)state;
+	struct client c = start(false, 1, 4);
+	int n = 0;
+	for (int i = 0; i < 100; i++) { /* one more often than any timeout */
+		wire_wait(c.w, MSEC(100));
+		struct wire_ack ping = {.first = 1, .reason = RX_ACK_PING};
+		wire_ack(c.w, c.first.h.epoch, c.first.h.cid, 1, ASK, 0, &ping);
+		while (c.w->out_count)
+			n += wire_take(c.w)->h.type == RX_DATA;
+	}
+	assert_true(n >= 3);
+	assert_int_equal(c.w->ended, 0);
+	finish(&c);
+}
+
 static void a_lost_packet_is_sent_again_when_three_later_ones_have_arrived(void **state)
 {
 	(void)state;
@@ -708,6 +725,7 @@ TEST_MAIN(T(the_first_packet_of_a_call_is_what_the_protocol_shows),
 	T(elsewhere_1444_octets_are_kept_whatever_the_peer_offers),
 	T(no_more_than_the_peers_window_is_sent),
 	T(a_packet_sent_again_has_a_new_serial_the_same_sequence_and_asks),
+	T(pings_of_the_peer_do_not_put_off_what_must_be_sent_again),
 	T(a_lost_packet_is_sent_again_when_three_later_ones_have_arrived),
 	T(a_soft_ack_that_is_taken_back_makes_the_packet_go_out_again),
 	T(an_overtaken_ack_changes_nothing), T(an_ack_for_what_was_never_sent_is_ignored),
