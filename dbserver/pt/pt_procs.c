@@ -18,9 +18,12 @@ static afs_err who_asks(struct rpc_call *call, struct db *db, struct pt_who *who
 	return pt_who_of_name(db, &name, who);
 }
 
-/* A change as its caller: begins, and knows who. */
+/* A change as its caller: begins, and knows who.  Strangers do not even get to wait for the lock, so that
+ * they cannot keep it from others; the judge says no to them too. */
 static afs_err change_begin(struct rpc_call *call, struct pt_write *w, struct pt_who *who)
 {
+	if (!call->caller || !call->caller->authenticated)
+		return AFS_EPERM;
 	TRY(pt_write_begin(call->service, w));
 	return who_asks(call, w->db, who);
 }

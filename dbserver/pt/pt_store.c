@@ -122,10 +122,10 @@ void pt_close(struct pt *pt)
 
 afs_err pt_write_begin(struct pt *pt, struct pt_write *w)
 {
-	db_lock(pt->w);
+	ubik_writer_enter();
 	afs_err err = db_begin(pt->w, &w->tx);
 	if (err) {
-		db_unlock(pt->w);
+		ubik_writer_leave();
 		return err;
 	}
 	w->pt = pt;
@@ -150,7 +150,7 @@ void pt_write_end(struct pt_write *w)
 		return;
 	db_rollback(&w->tx);
 	ubik_site_writing(&w->pt->ubik, false);
-	db_unlock(w->db);
+	ubik_writer_leave();
 	w->db = NULL;
 }
 

@@ -21,7 +21,7 @@ struct pt {
 	atomic_uint_least64_t generation;
 };
 
-/* A change: lock and transaction of the writing connection; without pt_write_commit() nothing has
+/* A change: the writers' lock and a transaction of the writing connection; without pt_write_commit() nothing has
  * happened. */
 struct pt_write {
 	struct pt *pt;

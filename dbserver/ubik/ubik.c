@@ -50,6 +50,11 @@ void ubik_site_committed(struct ubik_site *site, struct ubik_version version)
 	mtx_unlock(&site->lock);
 }
 
+static struct mtx writer = {.m = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_DB};
+
+void ubik_writer_enter(void) NO_TSA { mtx_lock(&writer); }
+void ubik_writer_leave(void) NO_TSA { mtx_unlock(&writer); }
+
 /* --- VOTE ----------------------------------------------------------------------------------- */
 
 static void describe(struct rpc_call *call, struct ubik_debug_old *out)

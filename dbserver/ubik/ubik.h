@@ -30,5 +30,10 @@ struct ubik_version ubik_site_next(struct ubik_site *site);
 void ubik_site_writing(struct ubik_site *site, bool now);
 void ubik_site_committed(struct ubik_site *site, struct ubik_version version);
 
+/* One change at a time in all of this process's databases, which share a file: SQLite's own waiting for
+ * another writer is a sleep without a queue.  Guards the writing connections too. */
+void ubik_writer_enter(void);
+void ubik_writer_leave(void);
+
 /* Fills VOTE and DISK. */
 void ubik_services(struct ubik_site *site, struct rpc_service out[2]);

@@ -117,10 +117,10 @@ void vl_close(struct vl *vl)
 
 afs_err vl_write_begin(struct vl *vl, struct vl_write *w)
 {
-	db_lock(vl->w);
+	ubik_writer_enter();
 	afs_err err = db_begin(vl->w, &w->tx);
 	if (err) {
-		db_unlock(vl->w);
+		ubik_writer_leave();
 		return err;
 	}
 	w->vl = vl;
@@ -144,7 +144,7 @@ void vl_write_end(struct vl_write *w)
 		return;
 	db_rollback(&w->tx);
 	ubik_site_writing(&w->vl->ubik, false);
-	db_unlock(w->db);
+	ubik_writer_leave();
 	w->db = NULL;
 }
 

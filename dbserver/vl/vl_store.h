@@ -49,7 +49,7 @@ struct vl_row {
 	struct vl_site site[VL_SITES_MAX];
 };
 
-/* A change: the lock of the writing connection and its transaction, let go at the end of the scope; without
+/* A change: the writers' lock and a transaction of the writing connection, let go at the end of the scope; without
  * vl_write_commit() nothing has happened. */
 struct vl_write {
 	struct vl *vl;

@@ -83,7 +83,7 @@ static const struct rpc_service *dbcall_service(struct dbcall *t, const struct r
 
 /* The reply to `body` (arguments as bytes) from `who`: 0 and t->reply, or the abort code.  `out` (may be NULL)
  * gets the results; they live until the next call. */
-static int32_t dbcall_raw(struct dbcall *t, const struct rpc_iface *iface, uint32_t op, const char *who,
+[[maybe_unused]] static int32_t dbcall_raw(struct dbcall *t, const struct rpc_iface *iface, uint32_t op, const char *who,
 	const uint8_t *body, size_t len, void *out)
 {
 	const struct rpc_service *s = dbcall_service(t, iface);
@@ -139,7 +139,7 @@ static int32_t dbcall_raw(struct dbcall *t, const struct rpc_iface *iface, uint3
 	return 0;
 }
 
-static int32_t dbcall(struct dbcall *t, const struct rpc_iface *iface, uint32_t op, const char *who,
+[[maybe_unused]] static int32_t dbcall(struct dbcall *t, const struct rpc_iface *iface, uint32_t op, const char *who,
 	const void *in, void *out)
 {
 	static uint8_t body[512 << 10];

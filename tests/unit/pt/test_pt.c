@@ -763,7 +763,7 @@ static void privacy_bits_are_set_by_mask(void **state)
 	assert_int_equal(set_fields(f, "alice", G, 0xff, 0, 0, 0), 0);
 	assert_int_equal(show(f, "alice", G, &e), 0);
 	assert_int_equal(e.flags, 0); /* not the default again */
-	assert_int_equal(set_fields(f, NULL, G, 0, 0, 0, 0), 0); /* nothing asked, nothing done */
+	assert_int_equal(set_fields(f, "dave", G, 0, 0, 0, 0), 0); /* nothing asked, nothing done */
 }
 
 /* --- foreign users (case K18) ------------------------------------------------------------------------- */
