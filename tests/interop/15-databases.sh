@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Every call that stock pts, vos and udebug make to the databases, as the cell itself and as a stranger.
 . "$(dirname "$0")/lib.sh"
-enter vos pts udebug
-plan 77
+enter vos pts udebug aklog kinit
+plan 94
 
 ip=10.99.0.1 # stock vos does not take a loopback address for a server
 ip addr add $ip/32 dev lo
@@ -103,3 +103,26 @@ check "vos changeaddr -remove of a server in use" V fails 'in use|referenced|exi
 make_many() { for i in $(seq 20); do vos create $ip a many.$i -localauth || return 1; done; }
 check "vos create, twenty times" make_many
 check "a list of many entries comes whole" sh -c 'vos listvldb -noauth | grep -c "^many\.[0-9]" | grep -qx 20'
+
+# an ordinary user, by a token that stock aklog leaves with our cache manager
+login alice
+export AFSSERVER=127.0.0.1 # our cache manager answers pioctls there
+check "alice gets a token" aklog -c db.test -k DB.TEST
+U() { local what=$1; shift; "$what" "$1" pts "${@:2}"; }
+check "alice makes a group of hers" U says 'group alice:mine has id -9002' creategroup alice:mine
+check "alice puts others in" U quiet - adduser -user erin alice -group alice:mine
+check "alice sees what she is in" U says '^  alice:mine$' membership alice
+check "alice does not see what others are in" sh -c 'pts membership erin 2>&1 | grep -q "Permission denied"'
+check "alice's quota went down" U says 'group quota: 19' examine alice
+check "alice may not make a user" U fails 'Permission denied' createuser mallory
+check "alice may not make a group without her name" U fails 'Badly formed name' creategroup plain
+check "alice may not make a system: group" U fails 'Badly formed name|Permission' creategroup system:alices
+check "alice may not enter the administrators" U fails 'Permission denied' adduser alice system:administrators
+check "alice may not delete erin" U fails 'Permission denied' delete erin
+check "alice may not list all entries" U fails 'Permission denied' listentries
+check "alice may not create a volume" fails 'no permission access' vos create $ip a v.alice
+check "alice gives her group away and cannot take it back" sh -c 'pts chown alice:mine erin && ! pts chown erin:mine alice 2>/dev/null'
+login admin
+check "an administrator gets a token" aklog -c db.test -k DB.TEST
+check "an administrator makes a user" U says 'User gwen has id' createuser gwen
+check "an administrator creates a volume" says 'Volume [0-9]+ created' vos create $ip a v.admin

@@ -23,8 +23,8 @@ static const char *const sql[] = {
 	[BLOB] = "SELECT CAST(?1 AS BLOB), ?2, ?3",
 };
 static const char *const migrations[] = {
-	"CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;"
-	"CREATE TABLE other(x)",
+	("CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;"
+	 "CREATE TABLE other(x)"),
 	"ALTER TABLE t ADD COLUMN more TEXT",
 	"CREATE TABLE third(x)",
 };
