@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct vs_who who = {.id = 1000};
@@ -20,10 +21,26 @@ static void must(afs_err err, const char *what)
 	}
 }
 
+static double cpu_before;
+
+static double cpu_us(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+static mono_ns start(void)
+{
+	cpu_before = cpu_us();
+	return clk_mono();
+}
+
 static void report(const char *what, long n, mono_ns since)
 {
 	double s = (double)(clk_mono() - since) / 1e9;
-	printf("%-34s %8ld  %9.0f /s  %7.2f us\n", what, n, (double)n / s, s / (double)n * 1e6);
+	printf("%-34s %8ld  %9.0f /s  %7.2f us, %7.2f us of CPU\n", what, n, (double)n / s, s / (double)n * 1e6,
+		(cpu_us() - cpu_before) / (double)n);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -86,7 +103,7 @@ int main(int argc, char **argv)
 	struct vs_status st;
 	char name[32];
 
-	mono_ns at = clk_mono(), worst = 0;
+	mono_ns at = start(), worst = 0;
 	for (long i = 0; i < n; i++) {
 		if (i % 100 == 0) {
 			snprintf(name, sizeof(name), "d%ld", i / 100);
@@ -103,17 +120,17 @@ int main(int argc, char **argv)
 	report("create + store 2 KiB", n, at);
 	printf("%-34s %8.2f ms\n", "  longest of them", (double)worst / 1e6);
 
-	at = clk_mono();
+	at = start();
 	for (long i = 0; i < n; i++)
 		must(vs_node_get(v, fids[i], &node), "node");
 	report("status, warm", n, at);
-	at = clk_mono();
+	at = start();
 	for (long i = 0; i < n; i++) {
 		snprintf(name, sizeof(name), "file%ld.c", i % 100);
 		must(vs_lookup(v, dir, name, &found), "lookup");
 	}
 	report("lookup, warm", n, at);
-	at = clk_mono();
+	at = start();
 	for (long i = 0; i < n; i++) {
 		struct vs_file *f;
 		size_t got;
@@ -122,7 +139,7 @@ int main(int argc, char **argv)
 		vs_file_close(f);
 	}
 	report("open + read 2 KiB", n, at);
-	at = clk_mono();
+	at = start();
 	for (long i = 0; i < n; i++) {
 		struct vs_set set = {.mask = VS_SET_MODE, .mode = 0644};
 		must(vs_set_status(v, fids[i], &set, &who, &st), "chmod");
@@ -131,7 +148,7 @@ int main(int argc, char **argv)
 
 	long mib = argc > 4 ? atol(argv[4]) : 512;
 	struct vs_fid large = store_file(v, root, "large", data, sizeof(data));
-	at = clk_mono();
+	at = start();
 	for (long i = 0; i < mib; i++) {
 		struct vs_writer *w;
 		const struct vs_write req = {(uint64_t)i << 20, sizeof(big), (uint64_t)mib << 20, NULL, false};
@@ -141,7 +158,7 @@ int main(int argc, char **argv)
 		must(vs_write_end(w, &who, &st), "end");
 	}
 	report("store 1 MiB in runs of 1408", mib, at);
-	at = clk_mono();
+	at = start();
 	for (long i = 0; i < mib; i++) {
 		struct vs_writer *w;
 		const struct vs_write req = {(uint64_t)i << 20, sizeof(big), (uint64_t)mib << 20, NULL, false};
@@ -150,7 +167,7 @@ int main(int argc, char **argv)
 		must(vs_write_end(w, &who, &st), "end");
 	}
 	report("overwrite 1 MiB in place", mib, at);
-	at = clk_mono();
+	at = start();
 	struct vs_file *f;
 	must(vs_file_open(v, large, &st, &f), "open");
 	for (uint64_t pos = 0; pos < (uint64_t)mib << 20; pos += 1408) {
@@ -160,7 +177,7 @@ int main(int argc, char **argv)
 	vs_file_close(f);
 	report("read MiB in runs of 1408", mib, at);
 
-	at = clk_mono();
+	at = start();
 	for (long i = 0; i < n; i++) {
 		snprintf(name, sizeof(name), "d%ld", i / 100);
 		if (i % 100 == 0)
