@@ -7,6 +7,7 @@
 
 #include "cell/base/log.h"
 #include "cell/base/mtx.h"
+#include "cell/db/vfs.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -250,7 +251,7 @@ afs_err db_open(const char *path, const struct db_schema *schema, const struct d
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
 	flags |= opt->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
 	flags |= opt->create && !opt->read_only ? SQLITE_OPEN_CREATE : 0;
-	int rc = sqlite3_open_v2(path, &db->conn, flags, NULL);
+	int rc = sqlite3_open_v2(path, &db->conn, flags, db_vfs_name());
 	if (rc == SQLITE_CANTOPEN && !opt->create && access(path, F_OK) != 0 && errno == ENOENT)
 		return AFS_ENOENT; /* the caller may be asking just that */
 	TRY(failed(db->conn, path, "open", rc));

@@ -3,6 +3,7 @@
  * as after.  Disks fill up: told cleanly, nothing half done, and everything goes on once there is room. */
 #include "store_lib.h"
 
+#include "cell/db/vfs.h"
 #include "fileserver/store/internal.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LARGE = 5 << 20 };
+enum { LARGE = (4 << 20) + 400000 };
 static uint8_t data[9 << 20];
 
 /* --- the whole of a volume as one text ----------------------------------------------------------------- */
@@ -183,7 +184,7 @@ static afs_err v_store_grow(struct scene *s) { return stored(s, s->small, 100, 3
 static afs_err v_store_append(struct scene *s) { return stored(s, s->large, LARGE, 100000, LARGE + 100000); }
 static afs_err v_store_anew(struct scene *s) { return stored(s, s->large, 0, LARGE, LARGE); }
 static afs_err v_store_part(struct scene *s) { return stored(s, s->large, 1 << 20, 2 << 20, LARGE); }
-static afs_err v_store_cut(struct scene *s) { return stored(s, s->large, 4500000, 0, 4500000); }
+static afs_err v_store_cut(struct scene *s) { return stored(s, s->large, 4400000, 0, 4400000); }
 static afs_err v_store_cut_small(struct scene *s) { return stored(s, s->large, 50, 20, 70); }
 static afs_err v_store_tail(struct scene *s) { return stored(s, s->large, LARGE - 100, 5000, LARGE + 4900); }
 static afs_err v_restore(struct scene *s)
@@ -254,7 +255,7 @@ static void walk_allocations(bool cold)
 		afs_err err = AFS_ENOMEM;
 		long n = 0;
 		log_to(open("/dev/null", O_WRONLY), LOG_ERROR);
-		for (; err; n++) {
+		for (; err; n += n < 12 ? 1 : 4) {
 			if (cold) {
 				assert_ok(vs_volume_lock(s.x.v, true));
 				vs_volume_shut_locked(s.x.v);
@@ -327,6 +328,46 @@ static void each_write_of_content_may_find_the_disk_full(void **state)
 {
 	(void)state;
 	walk_writes(VS_POWER, ENOSPC, AFS_EDISKFULL);
+}
+
+/* Every write to the database's log, in place of those to extents. */
+static void walk_commits(int eno, afs_err want)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+		CLEANUP(str) char *after = picture_after(i);
+		afs_err err = want;
+		struct scene s;
+		scene_init(&s, VS_PROCESS);
+		CLEANUP(str) char *before = picture(s.x.v);
+		log_to(open("/dev/null", O_WRONLY), LOG_ERROR);
+		for (long n = 0; err; n++) {
+			atomic_store(&db_fail_write_errno, eno);
+			atomic_store(&db_fail_write_after, n);
+			err = verbs[i].fn(&s);
+			atomic_store(&db_fail_write_after, -1);
+			if (err && err != want)
+				fail_msg("%s: commit %ld gave %s", verbs[i].name, n, afs_err_name(err));
+			assert_before_or_after(&s, i, before, after, err, n);
+			assert_true(n < 50 && (n > 0 || err)); /* every verb commits */
+		}
+		fix_close(&s.x);
+		fix_open(&s.x);
+		assert_before_or_after(&s, i, before, after, AFS_OK, 0);
+		log_to(2, LOG_ERROR);
+		fix_fini(&s.x);
+	}
+}
+
+static void each_commit_may_fail(void **state)
+{
+	(void)state;
+	walk_commits(EIO, AFS_EIO);
+}
+
+static void each_commit_may_find_the_disk_full(void **state)
+{
+	(void)state;
+	walk_commits(ENOSPC, AFS_EDISKFULL);
 }
 
 /* --- a disk that is really full ------------------------------------------------------------------------------ */
@@ -429,7 +470,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(each_allocation_may_fail_with_warm_caches), T(each_allocation_may_fail_with_cold_caches),
 		T(each_write_of_content_may_fail), T(each_write_of_content_may_find_the_disk_full),
-		T(a_full_disk_is_told_and_survived),
+		T(each_commit_may_fail), T(each_commit_may_find_the_disk_full), T(a_full_disk_is_told_and_survived),
 	};
 	return cmocka_run_group_tests_name(__FILE__, tests, fill, NULL);
 }
