@@ -316,7 +316,8 @@ static void read_packet(struct job *j, struct rx_packet *p)
 			}
 			continue;
 		}
-		if (!(j->end->config.credulous && !is_reply) && data[i] != pattern(j->id * 2 + is_reply, j->in.offset))
+		if (!(j->end->config.credulous && !is_reply) &&
+			data[i] != pattern(j->id * 2 + is_reply, j->in.offset))
 			fail_msg("seed %" PRIu64 ": byte %" PRIu64 " of a %s is wrong", s->seed,
 				j->in.offset, is_reply ? "reply" : "request");
 	}
@@ -387,7 +388,8 @@ static void serve(struct job *j)
 		j->wake = s->now + j->end->config.read_pause;
 	bool all = rx_call_received_all(j->call) && !j->unread;
 	if (all)
-		expect(s, j->end->config.credulous || j->in.offset == ASK_BYTES + j->ask.request_len);
+		expect(s,
+			j->end->config.credulous || j->in.offset == ASK_BYTES + j->ask.request_len);
 	if (all || (j->asked && j->ask.verb == SIM_EARLY))
 		answer(j);
 	j->end->dirty = true;

@@ -189,5 +189,5 @@ static void a_hole_in_a_store(void **state)
 
 TEST_MAIN(T(a_first_call_and_a_second), T(a_call_that_must_say_who_calls),
 	T(a_long_reply_to_an_unknown_address), T(a_store_with_large_datagrams), T(an_abort),
-	T(a_channel_whose_last_call_still_runs), T(a_server_that_dies), T(a_request_and_a_reply_that_get_lost),
-	T(a_hole_in_a_store))
+	T(a_channel_whose_last_call_still_runs), T(a_server_that_dies),
+	T(a_request_and_a_reply_that_get_lost), T(a_hole_in_a_store))

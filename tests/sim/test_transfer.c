@@ -276,7 +276,76 @@ static void a_reply_may_begin_before_the_request_is_read(void **state)
 	}
 }
 
-TEST_MAIN(T(every_size_arrives_on_a_perfect_network),
+/* Everything at random: network, windows, readers' speed, levels, verbs, both directions. */
+static void any_mix_of_calls_through_any_network_ends_as_it_should(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= sim_seeds(40); seed++) {
+		struct sim_net none = {0};
+		struct sim *s = sim_new(seed, &none);
+		struct sim_net *net = sim_network(s);
+		net->delay = USEC(10) << (sim_random(s) % 12);
+		net->jitter = sim_random(s) % 2 ? net->delay / (1 + sim_random(s) % 8) + 1 : 0;
+		net->loss_ppm = sim_random(s) % 3 ? sim_random(s) % 100000 : 0;
+		net->dup_ppm = sim_random(s) % 3 ? 0 : sim_random(s) % 100000;
+		net->reorder_ppm = sim_random(s) % 3 ? 0 : sim_random(s) % 200000;
+		net->bytes_per_sec = sim_random(s) % 2 ? 200000u << (sim_random(s) % 8) : 0;
+		struct sim_end *ends[3];
+		bool loopback = sim_random(s) % 3 == 0;
+		for (int i = 0; i < 3; i++) {
+			struct sim_end_config ec = {
+				.loopback = loopback,
+				.secured = true,
+				.window = sim_random(s) % 2 ? 4 + sim_random(s) % 252 : 0,
+				.read_pause =
+					sim_random(s) % 4 ? 0 : USEC(100) << (sim_random(s) % 6),
+			};
+			ends[i] = sim_end_new(s, &ec);
+		}
+		struct rx_conn *conns[6];
+		struct sim_call *calls[6 * 4 * 3];
+		enum sim_verb verbs[6 * 4 * 3];
+		unsigned n = 0;
+		for (int i = 0; i < 6; i++)
+			conns[i] = sim_connect(
+				ends[i % 3], ends[(i + 1 + i / 3) % 3], sim_random(s) % 2);
+		for (int round = 0; round < 3; round++) {
+			for (int i = 0; i < 6 * 4; i++) {
+				struct sim_ask ask = {
+					.verb = (enum sim_verb[]){SIM_ECHO_LEN, SIM_ECHO_LEN,
+						SIM_ABORT, SIM_SLOW, SIM_EARLY}[sim_random(s) % 5],
+					.arg = 1 + (int32_t)(sim_random(s) % 300),
+					.request_len = sim_random(s) % (1u << (sim_random(s) % 17)),
+					.reply_len = sim_random(s) % (1u << (sim_random(s) % 17)),
+				};
+				struct sim_call *c = sim_call(ends[i % 6 % 3], conns[i % 6], &ask);
+				if (!c)
+					continue;
+				verbs[n] = ask.verb;
+				calls[n++] = c;
+			}
+			if (!sim_run(s, SEC(120)))
+				fail_msg("seed %" PRIu64 ": calls hang", seed);
+		}
+		for (unsigned i = 0; i < n; i++) {
+			afs_err want = verbs[i] == SIM_ABORT ? AFS_EABORTED : AFS_OK;
+			if (sim_call_err(calls[i]) != want)
+				fail_msg("seed %" PRIu64 ": call %u ended with %s", seed, i,
+					afs_err_name(sim_call_err(calls[i])));
+		}
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(sim_end_repeated(ends[i]), 0);
+		for (int i = 0; i < 6; i++)
+			sim_disconnect(ends[i % 3], conns[i]);
+		sim_wait(s, SEC(60));
+		if (sim_pool_used(s))
+			fail_msg("seed %" PRIu64 ": buffers are kept", seed);
+		sim_free(s);
+	}
+}
+
+TEST_MAIN(T(any_mix_of_calls_through_any_network_ends_as_it_should),
+	T(every_size_arrives_on_a_perfect_network),
 	T(every_size_arrives_through_loss_duplication_and_reordering),
 	T(five_megabytes_pass_each_way_at_the_speed_of_the_link),
 	T(a_long_path_is_filled_up_to_the_window),
