@@ -6,7 +6,9 @@
 #include "cell/proto/abort.h"
 #include "tests/unit/rpc/sample.h"
 
+#include <dirent.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -531,6 +533,85 @@ static void too_many_waiting_calls_are_refused_as_busy(void **state)
 	sample_close(s);
 }
 
+static void a_peer_that_asks_for_much_leaves_threads_to_others(void **state)
+{
+	(void)state;
+	struct sample *s = sample_open(&(struct sample_options){.workers = 4});
+	struct rpc_call *call[50];
+	for (unsigned i = 0; i < ARRAY_SIZE(call); i++)
+		assert_ok(rpc_begin(s->conn, &sample_iface.procs[sample_op_hold], &(struct sample_hold_in){0}, &call[i]));
+	sample_await_held(s, 0, 3);
+	/* every thread it may have is taken and 47 of its calls wait, when another address asks */
+	const struct rpc_port_config config = {.name = "other", .ip = 0x7f000002, .pool = s->pool};
+	const struct rpc_conn_config to = {.peer = rpc_conn_peer(s->conn), .iface = &sample_iface};
+	struct rpc_port *port;
+	struct rpc_conn *conn;
+	assert_ok(rpc_port_open(&config, &port));
+	assert_ok(rpc_conn_new(port, &to, &conn));
+	mono_ns start = clk_mono();
+	for (int i = 0; i < 20; i++) {
+		struct sample_fail_out out;
+		assert_ok(sample_call_fail(conn, &(struct sample_fail_in){0}, &out, NULL));
+	}
+	assert_true(clk_mono() - start < SEC(5));
+	unsigned running, waiting;
+	do { /* the last call is counted until its report is written, after the reply */
+		rpc_port_load(s->server, &running, &waiting);
+	} while (running > 3 && clk_mono() - start < SEC(5));
+	assert_int_equal(running, 3);
+	assert_int_equal(waiting, 47);
+	rpc_conn_unref(conn);
+	rpc_port_close(port);
+	sample_open_gate(s, 0);
+	struct sample_hold_out out;
+	for (unsigned i = 0; i < ARRAY_SIZE(call); i++)
+		assert_ok(rpc_end(call[i], &out, NULL));
+	sample_close(s);
+}
+
+/* Times that the threads of this process named *-io were woken. */
+static unsigned long io_wakeups(void)
+{
+	unsigned long sum = 0;
+	DIR *dir = opendir("/proc/self/task");
+	assert_non_null(dir);
+	for (struct dirent *d; (d = readdir(dir));) {
+		char path[300], line[100], name[32] = "";
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", d->d_name);
+		FILE *f = d->d_name[0] == '.' ? NULL : fopen(path, "r");
+		unsigned long n = 0;
+		while (f && fgets(line, sizeof(line), f))
+			if (sscanf(line, "Name: %31s", name) != 1)
+				(void)sscanf(line, "voluntary_ctxt_switches: %lu", &n); /* or another line */
+		if (f)
+			fclose(f);
+		if (strstr(name, "-io"))
+			sum += n;
+	}
+	closedir(dir);
+	return sum;
+}
+
+static void an_idle_port_sleeps(void **state)
+{
+	(void)state;
+	struct sample *s = sample_open(NULL);
+	struct sample_add_out out;
+	for (uint32_t i = 0; i < 200; i++)
+		assert_ok(sample_call_add(s->conn, &(struct sample_add_in){i, i}, &out, NULL));
+	fetch(s, 1000000);
+	assert_true(io_wakeups() > 0);
+	nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 500000000}, NULL);
+	unsigned long before = io_wakeups();
+	nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+	assert_in_range(io_wakeups() - before, 0, 4);
+	/* and is there at once */
+	mono_ns start = clk_mono();
+	assert_ok(sample_call_add(s->conn, &(struct sample_add_in){1, 1}, &out, NULL));
+	assert_true(clk_mono() - start < MSEC(500));
+	sample_close(s);
+}
+
 /* --- ends ------------------------------------------------------------------------------------------- */
 
 static void a_peer_that_is_not_there_is_dead(void **state)
@@ -701,7 +782,7 @@ static void want_of_memory_fails_a_call_and_nothing_else(void **state)
 	struct sample_add_out add_out;
 	for (int warm = 0; warm < 2; warm++) {
 		long n = 0;
-		for (bool failed = true; failed && n < 400; n += n < 24 ? 1 : 7) { /* a repetition takes 1 s */
+		for (bool failed = true; failed && n < 400; n += n < 24 ? 1 : 13) { /* a repetition takes 1 s */
 			struct sample *s = sample_open(NULL);
 			if (warm)
 				assert_ok(sample_call_add(s->conn, &add, &add_out, NULL));
@@ -756,6 +837,7 @@ TEST_MAIN(T(a_unary_call_brings_its_result), T(arguments_and_results_may_span_ma
 	T(sealed_calls_carry_bytes_at_every_level), T(many_threads_call_over_one_conn),
 	T(more_calls_than_channels_wait_their_turn), T(many_calls_fly_without_threads),
 	T(a_handler_calls_its_caller_back_on_the_same_port), T(too_many_waiting_calls_are_refused_as_busy),
+	T(a_peer_that_asks_for_much_leaves_threads_to_others), T(an_idle_port_sleeps),
 	T(a_peer_that_is_not_there_is_dead), T(a_call_is_cancelled_in_every_phase),
 	T(closing_a_port_ends_running_calls), T(closing_the_callers_port_ends_its_calls),
 	T(a_word_kept_with_a_connection_is_told_of_its_end), T(want_of_memory_fails_a_call_and_nothing_else),
