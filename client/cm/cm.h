@@ -153,7 +153,7 @@ struct cm_vnode {
 	/* events for the front end */
 	struct list event;
 	unsigned event_what;
-	bool event_queued;
+	bool event_queued, event_busy;
 };
 
 struct cm {
@@ -377,6 +377,7 @@ struct cm_file {
 	bool writes;
 	atomic_ullong next;     /* where a sequential reader goes on */
 	atomic_ullong window;   /* bytes to fetch at once */
+	struct list opened;     /* the front end's */
 };
 /* `flags`: as open(2).  Judges access, cuts with O_TRUNC. */
 afs_err cm_open(struct cm_vnode *v, uid_t uid, int flags, struct cm_file **out);
@@ -417,8 +418,11 @@ void cm_job_done(struct cm *cm, struct cm_job *job);
 afs_err cm_threads_start(struct cm *cm);
 void cm_threads_stop(struct cm *cm);
 void cm_event(struct cm_vnode *v, unsigned what);
-/* Waits for the next event; NULL: the end.  The vnode is counted for the caller. */
+/* Waits for the next event; NULL: the end.  The vnode is the caller's until cm_event_done(). */
 struct cm_vnode *cm_event_next(struct cm *cm, unsigned *what);
+void cm_event_done(struct cm_vnode *v);
+/* Waits until what is known of `v` so far has been told (a second at most). */
+void cm_event_settle(struct cm_vnode *v);
 void cm_events_want(struct cm *cm, bool wanted);
 
 /* --- lock.c ----------------------------------------------------------------------------------------------------- */

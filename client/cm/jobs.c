@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define KEEP_EVERY SEC(30)
+#define SETTLE_LONGEST SEC(1)
 
 void *cm_buf_get(struct cm *cm)
 {
@@ -128,7 +129,7 @@ void cm_event(struct cm_vnode *v, unsigned what)
 			v->event_queued = true;
 			cm_vnode_ref(v);
 			list_push_back(&cm->events, &v->event);
-			cond_signal(&cm->events_changed);
+			cond_broadcast(&cm->events_changed); /* who settles waits here too */
 		}
 	}
 	mtx_unlock(&cm->events_lock);
@@ -144,11 +145,35 @@ struct cm_vnode *cm_event_next(struct cm *cm, unsigned *what)
 	if (e) {
 		v = list_entry(e, struct cm_vnode, event);
 		v->event_queued = false;
+		v->event_busy = true;
 		*what = v->event_what;
 		v->event_what = 0;
 	}
 	mtx_unlock(&cm->events_lock);
 	return v;
+}
+
+void cm_event_done(struct cm_vnode *v)
+{
+	mtx_lock(&v->cm->events_lock);
+	v->event_busy = false;
+	cond_broadcast(&v->cm->events_changed);
+	mtx_unlock(&v->cm->events_lock);
+	cm_vnode_unref(v);
+}
+
+void cm_event_settle(struct cm_vnode *v)
+{
+	struct cm *cm = v->cm;
+	mtx_lock(&cm->events_lock);
+	mono_ns until = 0;
+	while (cm->events_wanted && (v->event_queued || v->event_busy)) {
+		if (!until)
+			until = clk_mono() + SETTLE_LONGEST;
+		if (!cond_wait_until(&cm->events_changed, &cm->events_lock, until))
+			break;
+	}
+	mtx_unlock(&cm->events_lock);
 }
 
 void cm_events_want(struct cm *cm, bool wanted)

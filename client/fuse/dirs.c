@@ -9,11 +9,22 @@
 #include <string.h>
 
 struct open_dir {
+	struct list all;        /* of front->dirs */
 	struct cm_vnode *vnode; /* counted */
 	struct cm_dir *dir;
 };
 
 static struct open_dir *dir_of(const struct fuse_file_info *fi) { return (struct open_dir *)(uintptr_t)fi->fh; }
+
+static void close_dir(struct front *f, struct open_dir *d)
+{
+	mtx_lock(&f->lock);
+	list_remove(&d->all);
+	mtx_unlock(&f->lock);
+	cm_dir_put(d->vnode, d->dir);
+	cm_vnode_unref(d->vnode);
+	mem_free(d);
+}
 
 void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
@@ -29,22 +40,25 @@ void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	}
 	d->vnode = cm_vnode_ref(v);
+	mtx_lock(&f->lock);
+	list_push_back(&f->dirs, &d->all);
+	mtx_unlock(&f->lock);
 	fi->fh = (uint64_t)(uintptr_t)d;
-	if (fuse_reply_open(req, fi) == -ENOENT) {
-		cm_dir_put(v, d->dir);
-		cm_vnode_unref(v);
-		mem_free(d);
-	}
+	if (fuse_reply_open(req, fi) == -ENOENT)
+		close_dir(f, d);
 }
 
 void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;
-	struct open_dir *d = dir_of(fi);
-	cm_dir_put(d->vnode, d->dir);
-	cm_vnode_unref(d->vnode);
-	mem_free(d);
+	close_dir(req_front(req), dir_of(fi));
 	fuse_reply_err(req, 0);
+}
+
+void dirs_close_all(struct front *f)
+{
+	while (!list_empty(&f->dirs))
+		close_dir(f, list_entry(list_first(&f->dirs), struct open_dir, all));
 }
 
 /* Rewinding shows what is there now. */

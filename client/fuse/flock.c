@@ -10,7 +10,6 @@
 struct wait {
 	struct list all;
 	fuse_req_t req;
-	struct fnode *node;
 	struct cm_file *file;
 	struct cm_lock_want want;
 	atomic_bool interrupted;
@@ -51,30 +50,26 @@ static void on_interrupt(fuse_req_t req, void *data)
 }
 
 /* Who gets a lock sees what its last holder did: also where the kernel kept pages of before. */
-static void look_again(struct front *f, struct fnode *n, struct cm_file *file)
+static void look_again(struct cm_file *file)
 {
 	struct cm_attr a;
 	if (cm_getattr(file->vnode, file->ident->uid, &a) != AFS_OK)
 		return; /* the next read meets the same error */
-	unsigned foreign = atomic_load(&file->vnode->foreign);
-	if (n->foreign != foreign)
-		(void)fuse_lowlevel_notify_inval_inode(f->se, node_ino(f, n), 0, 0);
-	n->foreign = foreign;
+	cm_event_settle(file->vnode);
 }
 
-static afs_err try_lock(struct front *f, struct fnode *n, struct cm_file *file, const struct cm_lock_want *want)
+static afs_err try_lock(struct cm_file *file, const struct cm_lock_want *want)
 {
 	afs_err err = cm_lock_try(file, want);
 	if (!err && want->type != F_UNLCK)
-		look_again(f, n, file);
+		look_again(file);
 	return err;
 }
 
-static void lock_or_wait(fuse_req_t req, fuse_ino_t ino, struct cm_file *file, const struct cm_lock_want *want, bool wait)
+static void lock_or_wait(fuse_req_t req, struct cm_file *file, const struct cm_lock_want *want, bool wait)
 {
 	struct front *f = req_front(req);
-	struct fnode *n = node_of(f, ino);
-	afs_err err = try_lock(f, n, file, want);
+	afs_err err = try_lock(file, want);
 	if (want->type == F_UNLCK)
 		flock_wake(f);
 	if (err != AFS_EAGAIN || !wait) {
@@ -87,7 +82,6 @@ static void lock_or_wait(fuse_req_t req, fuse_ino_t ino, struct cm_file *file, c
 		return;
 	}
 	w->req = req;
-	w->node = n;
 	w->file = file; /* open until the release that waits for this request's end */
 	w->want = *want;
 	mtx_lock(&f->waits_lock);
@@ -99,12 +93,14 @@ static void lock_or_wait(fuse_req_t req, fuse_ino_t ino, struct cm_file *file, c
 
 void op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lk, int sleep)
 {
+	(void)ino;
 	struct cm_lock_want want = want_of(fi, lk, lk->l_pid);
-	lock_or_wait(req, ino, (struct cm_file *)(uintptr_t)fi->fh, &want, sleep);
+	lock_or_wait(req, (struct cm_file *)(uintptr_t)fi->fh, &want, sleep);
 }
 
 void op_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op)
 {
+	(void)ino;
 	static const int types[] = {[LOCK_SH] = F_RDLCK, [LOCK_EX] = F_WRLCK, [LOCK_UN] = F_UNLCK};
 	int kind = op & (LOCK_SH | LOCK_EX | LOCK_UN);
 	if (kind != LOCK_SH && kind != LOCK_EX && kind != LOCK_UN) {
@@ -112,7 +108,7 @@ void op_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op)
 		return;
 	}
 	struct cm_lock_want want = {.owner = fi->lock_owner, .flock = true, .type = types[kind], .end = UINT64_MAX};
-	lock_or_wait(req, ino, (struct cm_file *)(uintptr_t)fi->fh, &want, !(op & LOCK_NB));
+	lock_or_wait(req, (struct cm_file *)(uintptr_t)fi->fh, &want, !(op & LOCK_NB));
 }
 
 void flock_wake(struct front *f)
@@ -140,7 +136,7 @@ static void *wait_loop(void *arg)
 		mtx_unlock(&f->waits_lock);
 		for (struct list *e; (e = list_pop_front(&turn));) {
 			struct wait *w = list_entry(e, struct wait, all);
-			afs_err err = end || atomic_load(&w->interrupted) ? AFS_EINTR : try_lock(f, w->node, w->file, &w->want);
+			afs_err err = end || atomic_load(&w->interrupted) ? AFS_EINTR : try_lock(w->file, &w->want);
 			if (err == AFS_EAGAIN) {
 				mtx_lock(&f->waits_lock);
 				list_push_back(&f->waits, e);

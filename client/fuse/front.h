@@ -48,6 +48,7 @@ struct front {
 	struct map keys GUARDED_BY(lock), vnodes GUARDED_BY(lock);
 	struct fnode root;
 	uint64_t generation GUARDED_BY(lock);
+	struct list files GUARDED_BY(lock), dirs GUARDED_BY(lock); /* open ones, for an end without their release */
 
 	/* loop.c */
 	struct mtx threads_lock;
@@ -130,6 +131,9 @@ void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+
+void dirs_close_all(struct front *f);
+void files_close_all(struct front *f); /* ops.c */
 
 /* xattr.c */
 void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);

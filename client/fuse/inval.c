@@ -84,7 +84,7 @@ static void *data_loop(void *arg)
 		for (size_t i = 0; i < n; i++)
 			node_drop(f, nodes[i]);
 		mem_free(nodes);
-		cm_vnode_unref(v);
+		cm_event_done(v);
 	}
 	return NULL;
 }

@@ -192,6 +192,8 @@ static void front_stop(struct front *f, unsigned stage)
 	if (stage > 2)
 		loop_stop(f);
 	fuse_session_destroy(f->se); /* closes the device: what still holds the mount gets ENOTCONN */
+	files_close_all(f); /* of programs that still run: they get ENOTCONN from now on */
+	dirs_close_all(f);
 	nodes_fini(f);
 	mem_free(f->dir);
 	mem_free(f);

@@ -19,6 +19,8 @@ void nodes_init(struct front *f)
 	mtx_init(&f->lock, RANK_FUSE);
 	map_init(&f->keys);
 	map_init(&f->vnodes);
+	list_init(&f->files);
+	list_init(&f->dirs);
 	f->root = (struct fnode){.key = cm_vnode_ref(f->cm->root), .vnode = cm_vnode_ref(f->cm->root),
 		.mount = true, .lookups = 1, .held = 1};
 	map_insert(&f->vnodes, &f->root.by_vnode, vnode_hash(f, f->root.vnode));

@@ -59,6 +59,30 @@ afs_err front_attr(struct front *f, struct fnode *n, uid_t uid, struct cm_attr *
 	return AFS_OK;
 }
 
+/* --- open files --------------------------------------------------------------------------------------- */
+
+static void opened(struct front *f, struct cm_file *file, struct fuse_file_info *fi)
+{
+	fi->fh = (uint64_t)(uintptr_t)file;
+	mtx_lock(&f->lock);
+	list_push_back(&f->files, &file->opened);
+	mtx_unlock(&f->lock);
+}
+
+static void close_file(struct front *f, struct cm_file *file)
+{
+	mtx_lock(&f->lock);
+	list_remove(&file->opened);
+	mtx_unlock(&f->lock);
+	cm_close(file);
+}
+
+void files_close_all(struct front *f)
+{
+	while (!list_empty(&f->files))
+		close_file(f, list_entry(list_first(&f->files), struct cm_file, opened));
+}
+
 /* --- names ------------------------------------------------------------------------------------------ */
 
 /* Gives the kernel an entry for `v` (counted, taken) found under `parent`.  `as_link`: it asked for a
@@ -81,7 +105,7 @@ static void reply_entry(fuse_req_t req, struct fnode *parent, struct cm_vnode *d
 	struct fnode *n = node_get(f, parent, v, a.type == AFS_DIR, mount);
 	if (!n) {
 		if (file)
-			cm_close(file);
+			close_file(f, file);
 		reply_err(req, AFS_ENOMEM);
 		return;
 	}
@@ -113,7 +137,7 @@ static void reply_entry(fuse_req_t req, struct fnode *parent, struct cm_vnode *d
 	int sent = fi ? fuse_reply_create(req, &e, fi) : fuse_reply_entry(req, &e);
 	if (sent == -ENOENT) { /* interrupted: the kernel took nothing */
 		if (file)
-			cm_close(file);
+			close_file(f, file);
 		node_forget(f, n, 1);
 	} else {
 		if (until && atomic_load(&dir->breaks) != dir_breaks)
@@ -416,12 +440,15 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		reply_err(req, err);
 		return;
 	}
+	/* The kernel takes a size that it asked for while we told it to forget as not heard, and would cut the
+	 * first read to the old one: so first what is to be told, then the answer. */
+	cm_event_settle(v);
 	unsigned foreign = atomic_load(&v->foreign);
 	fi->keep_cache = n->foreign == foreign;
 	n->foreign = foreign;
-	fi->fh = (uint64_t)(uintptr_t)file;
+	opened(f, file, fi);
 	if (fuse_reply_open(req, fi) == -ENOENT)
-		cm_close(file);
+		close_file(f, file);
 }
 
 static void op_create(fuse_req_t req, fuse_ino_t ino, const char *name, mode_t mode, struct fuse_file_info *fi)
@@ -443,7 +470,7 @@ static void op_create(fuse_req_t req, fuse_ino_t ino, const char *name, mode_t m
 		return;
 	}
 	fi->keep_cache = 1;
-	fi->fh = (uint64_t)(uintptr_t)file;
+	opened(f, file, fi);
 	reply_made(req, parent, dir, name, made, fi, file, false);
 }
 
@@ -495,7 +522,7 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 		cm_locks_drop(file, fi->lock_owner, true);
 	cm_locks_drop(file, fi->lock_owner, false);
 	flock_wake(req_front(req));
-	cm_close(file);
+	close_file(req_front(req), file);
 	fuse_reply_err(req, 0);
 }
 

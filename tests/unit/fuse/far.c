@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -79,10 +80,12 @@ struct far *far_start(const struct rig_config *config)
 	own.dir = f->dir;
 	int pair[2];
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	fflush(NULL);
 	f->pid = fork();
 	if (f->pid == 0) {
 		close(pair[0]);
-		_exit(serve(&own, pair[1]));
+		mem_free(f);
+		exit(serve(&own, pair[1])); /* with the leak check of sanitized builds */
 	}
 	close(pair[1]);
 	f->sock = pair[0];
