@@ -17,4 +17,10 @@ typedef int64_t wall_ns; /* since 1970-01-01 UTC */
 mono_ns clk_mono(void);
 wall_ns clk_wall(void);
 /* Seconds for a 32-bit wire field, clamped to it (design D12). */
-uint32_t clk_wire_sec(wall_ns t);
+static inline uint32_t clk_wire_sec(wall_ns t)
+{
+	if (t < 0)
+		return 0;
+	int64_t sec = t / NS_PER_SEC;
+	return sec > (int64_t)UINT32_MAX ? UINT32_MAX : (uint32_t)sec;
+}
