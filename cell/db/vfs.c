@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A commit appends frames to the WAL: a header of 24 bytes and a page each, the last one marked.  SQLite writes
- * each part by itself.  Here they are gathered while each follows the one before, and written when the marked frame is whole:
- * still before COMMIT returns.  Whatever else is asked of the file first writes what is gathered.  All other
- * files are the system's own.
+ * A commit appends frames to the WAL: a header of 24 bytes and a page each, the last one marked.
+ * SQLite writes each part by itself.  Here they are gathered while each follows the one before,
+ * and written when the marked frame is whole: still before COMMIT returns.  Whatever else is asked
+ * of the file first writes what is gathered.  All other files are the system's own.
  *
- * Frame format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log (bytes 4..7: not 0 in the last frame of a commit). */
+ * Frame format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log (bytes 4..7: not 0 in
+ * the last frame of a commit). */
 #include "cell/db/vfs.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ struct wal_file {
 	char *gathered;
 	sqlite3_int64 start; /* where gathered[0] belongs */
 	int n;
-	bool last_frame;     /* a marked header has come, its page not yet */
+	bool last_frame; /* a marked header has come, its page not yet */
 };
 
 static struct wal_file *wal(sqlite3_file *f) { return (struct wal_file *)(void *)f; }
@@ -88,11 +89,20 @@ static int w_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
 	int rc = flush(w);                                                                         \
 	return rc ? rc : w->real->pMethods->call
 
-static int w_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at) { AFTER_FLUSH(xRead(w->real, p, n, at)); }
-static int w_truncate(sqlite3_file *f, sqlite3_int64 size) { AFTER_FLUSH(xTruncate(w->real, size)); }
+static int w_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
+{
+	AFTER_FLUSH(xRead(w->real, p, n, at));
+}
+static int w_truncate(sqlite3_file *f, sqlite3_int64 size)
+{
+	AFTER_FLUSH(xTruncate(w->real, size));
+}
 static int w_sync(sqlite3_file *f, int flags) { AFTER_FLUSH(xSync(w->real, flags)); }
 static int w_size(sqlite3_file *f, sqlite3_int64 *size) { AFTER_FLUSH(xFileSize(w->real, size)); }
-static int w_control(sqlite3_file *f, int op, void *arg) { AFTER_FLUSH(xFileControl(w->real, op, arg)); }
+static int w_control(sqlite3_file *f, int op, void *arg)
+{
+	AFTER_FLUSH(xFileControl(w->real, op, arg));
+}
 
 static int w_close(sqlite3_file *f)
 {
@@ -102,14 +112,23 @@ static int w_close(sqlite3_file *f)
 	return w->real->pMethods->xClose(w->real);
 }
 
-static int w_lock(sqlite3_file *f, int level) { return wal(f)->real->pMethods->xLock(wal(f)->real, level); }
-static int w_unlock(sqlite3_file *f, int level) { return wal(f)->real->pMethods->xUnlock(wal(f)->real, level); }
+static int w_lock(sqlite3_file *f, int level)
+{
+	return wal(f)->real->pMethods->xLock(wal(f)->real, level);
+}
+static int w_unlock(sqlite3_file *f, int level)
+{
+	return wal(f)->real->pMethods->xUnlock(wal(f)->real, level);
+}
 static int w_reserved(sqlite3_file *f, int *out)
 {
 	return wal(f)->real->pMethods->xCheckReservedLock(wal(f)->real, out);
 }
 static int w_sector(sqlite3_file *f) { return wal(f)->real->pMethods->xSectorSize(wal(f)->real); }
-static int w_traits(sqlite3_file *f) { return wal(f)->real->pMethods->xDeviceCharacteristics(wal(f)->real); }
+static int w_traits(sqlite3_file *f)
+{
+	return wal(f)->real->pMethods->xDeviceCharacteristics(wal(f)->real);
+}
 
 static const sqlite3_io_methods wal_methods = {
 	.iVersion = 1,
@@ -135,7 +154,8 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *f, int fl
 	if (!(flags & SQLITE_OPEN_WAL))
 		return system_vfs->xOpen(system_vfs, name, f, flags, out_flags);
 	struct wal_file *w = wal(f);
-	*w = (struct wal_file){.real = (sqlite3_file *)(void *)(w + 1), .gathered = sqlite3_malloc(GATHER)};
+	*w = (struct wal_file){
+		.real = (sqlite3_file *)(void *)(w + 1), .gathered = sqlite3_malloc(GATHER)};
 	if (!w->gathered)
 		return SQLITE_NOMEM;
 	int rc = system_vfs->xOpen(system_vfs, name, w->real, flags, out_flags);

@@ -43,8 +43,10 @@ void vs_acl_pack(const struct vs_acl *acl, uint8_t out[VS_ACL_BYTES])
 
 afs_err vs_acl_unpack(const uint8_t in[VS_ACL_BYTES], struct vs_acl *out)
 {
-	uint32_t size = get32(in), total = get32(in + 8), positive = get32(in + 12), negative = get32(in + 16);
-	if (total > VS_ACL_MAX || positive > total || negative != total - positive || size < HEAD + 8 * total)
+	uint32_t size = get32(in), total = get32(in + 8), positive = get32(in + 12),
+		 negative = get32(in + 16);
+	if (total > VS_ACL_MAX || positive > total || negative != total - positive ||
+		size < HEAD + 8 * total)
 		return AFS_EINVAL;
 	struct vs_acl acl = {.positive = (uint8_t)positive, .negative = (uint8_t)negative};
 	for (unsigned i = 0; i < total; i++) {

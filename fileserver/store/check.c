@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Proving a volume right.  On line it looks at a copy of the database, made under the lock in one piece (where the disk has no
- * room for one, at the database itself, and the lock is held all the while); content
- * files are looked at as they are, and one that seems wrong is judged again under the lock with the rows of that
- * moment, since stores go on meanwhile. */
+ * Proving a volume right.  On line it looks at a copy of the database, made under the lock in one
+ * piece (where the disk has no room for one, at the database itself, and the lock is held all the
+ * while); content files are looked at as they are, and one that seems wrong is judged again under
+ * the lock with the rows of that moment, since stores go on meanwhile. */
 #include "fileserver/store/internal.h"
 
 #include "cell/base/log.h"
@@ -21,8 +21,8 @@ struct walk {
 	struct vs_tree_node *dir;
 };
 
-[[gnu::format(printf, 4, 5)]] static void found(struct vs_checking *c, enum vs_finding_kind kind, struct vs_fid fid,
-	const char *fmt, ...)
+[[gnu::format(printf, 4, 5)]] static void found(
+	struct vs_checking *c, enum vs_finding_kind kind, struct vs_fid fid, const char *fmt, ...)
 {
 	struct vs_finding f = {.kind = kind, .fid = fid};
 	va_list ap;
@@ -36,12 +36,12 @@ struct walk {
 
 static const struct vs_fid whole = {0, 0};
 
-/* --- names ------------------------------------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------------------- */
 
 static void bad_row(void *ctx, int64_t key)
 {
-	found(ctx, VS_F_ROW, (struct vs_fid){(uint32_t)(key >> 31), 0}, "vnode %u: its row makes no sense",
-		(unsigned)(key >> 31));
+	found(ctx, VS_F_ROW, (struct vs_fid){(uint32_t)(key >> 31), 0},
+		"vnode %u: its row makes no sense", (unsigned)(key >> 31));
 }
 
 static void dir_fault(void *ctx, const char *text)
@@ -57,12 +57,14 @@ static afs_err check_entry(void *ctx, const struct vs_dir_entry *e)
 	if (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0) {
 		const struct vs_fid want = e->name[1] ? up : self;
 		if (e->vnode != want.vnode || e->unique != want.unique)
-			found(w->c, VS_F_PARENT, self, "directory %u: \"%s\" leads to %u.%u, not to %u.%u", self.vnode, e->name,
-				e->vnode, e->unique, want.vnode, want.unique);
+			found(w->c, VS_F_PARENT, self,
+				"directory %u: \"%s\" leads to %u.%u, not to %u.%u", self.vnode,
+				e->name, e->vnode, e->unique, want.vnode, want.unique);
 		return AFS_OK;
 	}
 	if (!vs_tree_name(w->t, w->dir, e))
-		found(w->c, VS_F_ENTRY, self, "directory %u: \"%.100s\" leads to %u.%u, which is not there", self.vnode,
+		found(w->c, VS_F_ENTRY, self,
+			"directory %u: \"%.100s\" leads to %u.%u, which is not there", self.vnode,
 			LOG_SAFE(e->name), e->vnode, e->unique);
 	return AFS_OK;
 }
@@ -74,27 +76,31 @@ static afs_err check_dir(struct walk *w)
 		return AFS_ENOMEM;
 	afs_err err = vs_dir_read(w->c->db, w->dir->fid.vnode, o);
 	if (err == AFS_ECORRUPT || (!err && o->d.pages == 0)) {
-		found(w->c, VS_F_DIR, w->dir->fid, "directory %u: pages are missing", w->dir->fid.vnode);
+		found(w->c, VS_F_DIR, w->dir->fid, "directory %u: pages are missing",
+			w->dir->fid.vnode);
 		return AFS_OK;
 	}
 	if (err)
 		return err;
 	if (w->dir->length != (uint64_t)o->d.pages * VS_DIR_PAGE)
-		found(w->c, VS_F_DIR, w->dir->fid, "directory %u: length %llu, but %u pages", w->dir->fid.vnode,
-			(unsigned long long)w->dir->length, o->d.pages);
+		found(w->c, VS_F_DIR, w->dir->fid, "directory %u: length %llu, but %u pages",
+			w->dir->fid.vnode, (unsigned long long)w->dir->length, o->d.pages);
 	vs_dir_verify(&o->d, dir_fault, w);
 	err = vs_dir_each(&o->d, check_entry, w);
 	return err == AFS_ECORRUPT ? AFS_OK : err; /* verify has said it */
 }
 
-static void check_node(struct vs_checking *c, const struct vs_tree_node *n, const struct vs_header *h, int64_t epoch)
+static void check_node(struct vs_checking *c, const struct vs_tree_node *n,
+	const struct vs_header *h, int64_t epoch)
 {
 	uint32_t vnode = n->fid.vnode, want = n->type == AFS_DIR ? 2 + n->subdirs : n->names;
 	if (n->fid.unique == 0 || n->fid.unique >= h->unique || n->born > epoch)
-		found(c, VS_F_ROW, n->fid, "vnode %u: uniquifier %u or epoch %lld was never given out", vnode, n->fid.unique,
-			(long long)n->born);
+		found(c, VS_F_ROW, n->fid,
+			"vnode %u: uniquifier %u or epoch %lld was never given out", vnode,
+			n->fid.unique, (long long)n->born);
 	if (n->links != want)
-		found(c, VS_F_LINKS, n->fid, "vnode %u: %u links recorded, %u counted", vnode, n->links, want);
+		found(c, VS_F_LINKS, n->fid, "vnode %u: %u links recorded, %u counted", vnode,
+			n->links, want);
 	if (vnode == 1) {
 		if (n->parent.vnode || n->names)
 			found(c, VS_F_PARENT, n->fid, "the root directory has a parent or a name");
@@ -107,11 +113,12 @@ static void check_node(struct vs_checking *c, const struct vs_tree_node *n, cons
 	if (n->two_dirs || (n->type == AFS_DIR && n->names > 1))
 		found(c, VS_F_PARENT, n->fid, "vnode %u: has names in several places", vnode);
 	if (n->named_in.vnode != n->parent.vnode || n->named_in.unique != n->parent.unique)
-		found(c, VS_F_PARENT, n->fid, "vnode %u: parent %u recorded, but named in %u", vnode, n->parent.vnode,
-			n->named_in.vnode);
+		found(c, VS_F_PARENT, n->fid, "vnode %u: parent %u recorded, but named in %u",
+			vnode, n->parent.vnode, n->named_in.vnode);
 }
 
-static afs_err check_names(struct vs_checking *c, struct vs_tree *t, const struct vs_header *h, int64_t epoch)
+static afs_err check_names(
+	struct vs_checking *c, struct vs_tree *t, const struct vs_header *h, int64_t epoch)
 {
 	uint64_t used = 0;
 	TRY(vs_tree_load(c->db, t, bad_row, c));
@@ -127,12 +134,14 @@ static afs_err check_names(struct vs_checking *c, struct vs_tree *t, const struc
 	if (!vs_tree_find(t, 1))
 		found(c, VS_F_LOST, whole, "there is no root directory");
 	if (h->used_kib != used || h->files != t->n)
-		found(c, VS_F_QUOTA, whole, "header counts %llu KiB in %llu files; there are %llu KiB in %zu",
-			(unsigned long long)h->used_kib, (unsigned long long)h->files, (unsigned long long)used, t->n);
+		found(c, VS_F_QUOTA, whole,
+			"header counts %llu KiB in %llu files; there are %llu KiB in %zu",
+			(unsigned long long)h->used_kib, (unsigned long long)h->files,
+			(unsigned long long)used, t->n);
 	return AFS_OK;
 }
 
-/* --- blobs -------------------------------------------------------------------------------------------- */
+/* --- blobs ---------------------------------------------------------------------------- */
 
 /* Both lists ascend: who is in one only? */
 static afs_err check_blobs(struct vs_checking *c)
@@ -141,11 +150,13 @@ static afs_err check_blobs(struct vs_checking *c)
 	CLEANUP(db_rows) struct db_rows have = db_query(c->db, Q_BLOB_ALL);
 	bool u = db_next(&used), h = db_next(&have);
 	while (u || h) {
-		int64_t want = u ? db_int(&used, 0) : INT64_MAX, got = h ? db_int(&have, 0) : INT64_MAX;
+		int64_t want = u ? db_int(&used, 0) : INT64_MAX,
+			got = h ? db_int(&have, 0) : INT64_MAX;
 		if (got < want)
 			found(c, VS_F_ORPHAN, whole, "blob %lld: nothing names it", (long long)got);
 		else if (want < got)
-			found(c, VS_F_CONTENT, whole, "blob %lld: named, but missing", (long long)want);
+			found(c, VS_F_CONTENT, whole, "blob %lld: named, but missing",
+				(long long)want);
 		if (want <= got)
 			u = db_next(&used);
 		if (got <= want)
@@ -167,22 +178,26 @@ static afs_err check_inline(struct vs_checking *c, const struct vs_tree *t)
 			(void)db_blob(&r, 0, &len);
 		TRY(vs_err_of_db(r.err));
 		if (len != n->length)
-			found(c, VS_F_CONTENT, n->fid, "vnode %u: length %llu, but %zu bytes are kept", n->fid.vnode,
+			found(c, VS_F_CONTENT, n->fid,
+				"vnode %u: length %llu, but %zu bytes are kept", n->fid.vnode,
 				(unsigned long long)n->length, len);
 	}
 	CLEANUP(db_rows) struct db_rows r = db_query(c->db, Q_PAGE_ALL);
 	while (db_next(&r)) {
 		const struct vs_tree_node *n = vs_tree_find(t, (uint32_t)db_int(&r, 0));
 		if (!n || n->kind != VS_PAGES)
-			found(c, VS_F_ORPHAN, whole, "directory pages of vnode %lld, which is no directory", (long long)db_int(&r, 0));
+			found(c, VS_F_ORPHAN, whole,
+				"directory pages of vnode %lld, which is no directory",
+				(long long)db_int(&r, 0));
 	}
 	return vs_err_of_db(r.err);
 }
 
-/* --- extents ------------------------------------------------------------------------------------------- */
+/* --- extents -------------------------------------------------------------------------- */
 
 /* Is the file all it should be?  AFS_ECORRUPT with the reason in `why`. */
-static afs_err judge_file(int data_fd, uint64_t id, uint64_t len, const uint8_t *sums, size_t sums_n, char why[64])
+static afs_err judge_file(
+	int data_fd, uint64_t id, uint64_t len, const uint8_t *sums, size_t sums_n, char why[64])
 {
 	char name[24];
 	snprintf(name, sizeof(name), "%016llx", (unsigned long long)id);
@@ -193,21 +208,23 @@ static afs_err judge_file(int data_fd, uint64_t id, uint64_t len, const uint8_t 
 		return AFS_ECORRUPT;
 	}
 	if ((uint64_t)st.st_size < len) {
-		snprintf(why, 64, "its file has %lld bytes of %llu", (long long)st.st_size, (unsigned long long)len);
+		snprintf(why, 64, "its file has %lld bytes of %llu", (long long)st.st_size,
+			(unsigned long long)len);
 		return AFS_ECORRUPT;
 	}
 	CLEANUP(heap) uint8_t *buf = sums_n ? mem_alloc(VS_SUM_BLOCK, 1) : NULL;
 	if (sums_n && !buf)
 		return AFS_ENOMEM;
 	if (sums_n && sums_n != 4 * ((len + VS_SUM_BLOCK - 1) / VS_SUM_BLOCK)) {
-		snprintf(why, 64, "%zu checksums for %llu bytes", sums_n / 4, (unsigned long long)len);
+		snprintf(why, 64, "%zu checksums for %llu bytes", sums_n / 4,
+			(unsigned long long)len);
 		return AFS_ECORRUPT;
 	}
 	for (size_t b = 0; b < sums_n / 4; b++) {
 		size_t n = (size_t)MIN(len - b * VS_SUM_BLOCK, (uint64_t)VS_SUM_BLOCK);
 		TRY(vs_extent_read(fd, b * VS_SUM_BLOCK, buf, n));
-		uint32_t sum = (uint32_t)sums[4 * b] << 24 | (uint32_t)sums[4 * b + 1] << 16 | (uint32_t)sums[4 * b + 2] << 8 |
-			sums[4 * b + 3];
+		uint32_t sum = (uint32_t)sums[4 * b] << 24 | (uint32_t)sums[4 * b + 1] << 16 |
+			       (uint32_t)sums[4 * b + 2] << 8 | sums[4 * b + 3];
 		if (vs_crc32c(0, buf, n) != sum) {
 			snprintf(why, 64, "wrong checksum in block %zu", b);
 			return AFS_ECORRUPT;
@@ -227,15 +244,17 @@ static afs_err judge_again_locked(struct vs_volume *v, uint64_t id, char why[64]
 	return judge_file(v->data_fd, id, (uint64_t)db_int(&r, 1), sums, sums_n, why);
 }
 
-static afs_err check_extent(struct vs_checking *c, uint64_t id, int64_t refs, int64_t counted, uint64_t len,
-	const uint8_t *sums, size_t sums_n)
+static afs_err check_extent(struct vs_checking *c, uint64_t id, int64_t refs, int64_t counted,
+	uint64_t len, const uint8_t *sums, size_t sums_n)
 {
 	char why[64];
 	if (counted == 0)
-		found(c, VS_F_ORPHAN, whole, "extent %016llx: no file names it", (unsigned long long)id);
+		found(c, VS_F_ORPHAN, whole, "extent %016llx: no file names it",
+			(unsigned long long)id);
 	else if (refs != counted)
-		found(c, VS_F_ORPHAN, whole, "extent %016llx: %lld references recorded, %lld counted", (unsigned long long)id,
-			(long long)refs, (long long)counted);
+		found(c, VS_F_ORPHAN, whole,
+			"extent %016llx: %lld references recorded, %lld counted",
+			(unsigned long long)id, (long long)refs, (long long)counted);
 	afs_err err = judge_file(c->data_fd, id, len, sums, sums_n, why);
 	if (err == AFS_ECORRUPT && c->live) {
 		TRY(vs_volume_lock(c->live, false));
@@ -255,7 +274,8 @@ static void check_place(struct vs_checking *c, const struct vs_tree *t, struct d
 		return;
 	const struct vs_tree_node *n = vs_tree_find(t, (uint32_t)db_int(map, 0));
 	if (!n || n->kind != VS_EXTENTS || (uint64_t)db_int(map, 1) * VS_EXTENT >= n->length)
-		found(c, VS_F_ORPHAN, n ? n->fid : whole, "vnode %lld: content kept at %lld MiB, where it has none",
+		found(c, VS_F_ORPHAN, n ? n->fid : whole,
+			"vnode %lld: content kept at %lld MiB, where it has none",
 			(long long)db_int(map, 0), (long long)db_int(map, 1) * 4);
 }
 
@@ -265,16 +285,19 @@ static afs_err check_extents(struct vs_checking *c, const struct vs_tree *t)
 	CLEANUP(db_rows) struct db_rows have = db_query(c->db, Q_EXTENT_ALL);
 	bool m = db_next(&map), h = db_next(&have);
 	while (m || h) {
-		int64_t id = MIN(m ? db_int(&map, 4) : INT64_MAX, h ? db_int(&have, 0) : INT64_MAX), counted = 0;
+		int64_t id = MIN(m ? db_int(&map, 4) : INT64_MAX, h ? db_int(&have, 0) : INT64_MAX),
+			counted = 0;
 		for (; m && db_int(&map, 4) == id; m = db_next(&map), counted++)
 			check_place(c, t, &map);
 		if (!h || db_int(&have, 0) != id) {
-			found(c, VS_F_CONTENT, whole, "extent %016llx: named, but missing", (unsigned long long)id);
+			found(c, VS_F_CONTENT, whole, "extent %016llx: named, but missing",
+				(unsigned long long)id);
 			continue;
 		}
 		size_t sums_n;
 		const void *sums = db_blob(&have, 3, &sums_n);
-		TRY(check_extent(c, (uint64_t)id, db_int(&have, 1), counted, (uint64_t)db_int(&have, 2), sums, sums_n));
+		TRY(check_extent(c, (uint64_t)id, db_int(&have, 1), counted,
+			(uint64_t)db_int(&have, 2), sums, sums_n));
 		h = db_next(&have);
 	}
 	TRY(vs_err_of_db(map.err));
@@ -326,7 +349,7 @@ static afs_err check_files(struct vs_checking *c)
 	return AFS_OK;
 }
 
-/* --- all of it ----------------------------------------------------------------------------------------- */
+/* --- all of it ------------------------------------------------------------------------ */
 
 afs_err vs_check_group(struct vs_checking *c)
 {
@@ -363,7 +386,8 @@ static afs_err copy_file(int from_dir, const char *from, int to_dir, const char 
 	for (off_t left = st.st_size; left > 0;) {
 		ssize_t n = copy_file_range(in, NULL, out, NULL, (size_t)left, 0);
 		if (n <= 0)
-			return log_error(n ? vs_err_of_errno(errno) : AFS_EIO, "vs.check.copy errno=%d", errno);
+			return log_error(n ? vs_err_of_errno(errno) : AFS_EIO,
+				"vs.check.copy errno=%d", errno);
 		left -= n;
 	}
 	return AFS_OK;
@@ -390,7 +414,8 @@ static afs_err check_copy(struct vs_volume *v, const char *aside, struct vs_chec
 	if (!path)
 		return AFS_ENOMEM;
 	if (mkdirat(v->part->tmp_fd, aside, 0700) != 0)
-		return log_error(vs_err_of_errno(errno), "vs.check.mkdir path=%s errno=%d", path, errno);
+		return log_error(
+			vs_err_of_errno(errno), "vs.check.mkdir path=%s errno=%d", path, errno);
 	TRY(vs_volume_lock(v, false));
 	afs_err err = copy_locked(v, aside, &data_fd);
 	vs_volume_unlock(v);
@@ -415,10 +440,12 @@ static afs_err check_in_place(struct vs_volume *v, struct vs_checking *c)
 	return err;
 }
 
-afs_err vs_check(struct vs_volume *v, void (*fn)(void *ctx, const struct vs_finding *f), void *ctx, size_t *n)
+afs_err vs_check(struct vs_volume *v, void (*fn)(void *ctx, const struct vs_finding *f), void *ctx,
+	size_t *n)
 {
 	char aside[48];
-	snprintf(aside, sizeof(aside), "%u.%u.check", v->id, atomic_fetch_add(&v->part->tmp_serial, 1));
+	snprintf(aside, sizeof(aside), "%u.%u.check", v->id,
+		atomic_fetch_add(&v->part->tmp_serial, 1));
 	struct vs_checking c = {.live = v, .found = fn, .ctx = ctx};
 	afs_err err = check_copy(v, aside, &c);
 	if (err == AFS_EDISKFULL && !c.db)

@@ -11,7 +11,7 @@
 atomic_long vs_fail_write_after = -1;
 atomic_int vs_fail_write_errno;
 
-/* --- extent files ------------------------------------------------------------------------------------- */
+/* --- extent files --------------------------------------------------------------------- */
 
 afs_err vs_extent_read(int fd, uint64_t pos, void *p, size_t n)
 {
@@ -55,7 +55,9 @@ afs_err vs_pwrite(int fd, const void *p, size_t n, uint64_t pos)
 			continue;
 		if (put < 0) {
 			afs_err err = vs_err_of_errno(errno);
-			return err == AFS_EDISKFULL ? err : log_error(err, "vs.content.write errno=%d", errno);
+			return err == AFS_EDISKFULL
+				       ? err
+				       : log_error(err, "vs.content.write errno=%d", errno);
 		}
 		at += put;
 		pos += (uint64_t)put;
@@ -64,7 +66,7 @@ afs_err vs_pwrite(int fd, const void *p, size_t n, uint64_t pos)
 	return AFS_OK;
 }
 
-/* --- rows ------------------------------------------------------------------------------------------------ */
+/* --- rows ----------------------------------------------------------------------------- */
 
 afs_err vs_extent_at(struct vs_volume *v, uint32_t vnode, uint32_t idx, struct vs_extent *out)
 {
@@ -78,17 +80,19 @@ afs_err vs_extent_at(struct vs_volume *v, uint32_t vnode, uint32_t idx, struct v
 	out->exclusive = out->born == v->epoch && db_int(&r, 3) == 1;
 	const void *sums = db_blob(&r, 4, &out->sums_n);
 	if (out->len > VS_EXTENT || out->sums_n > sizeof(out->sums))
-		return log_error(AFS_ECORRUPT, "vs.extent.damaged volume=%u vnode=%u extent=%llu", v->id, vnode,
-			(unsigned long long)out->id);
+		return log_error(AFS_ECORRUPT, "vs.extent.damaged volume=%u vnode=%u extent=%llu",
+			v->id, vnode, (unsigned long long)out->id);
 	memcpy(out->sums, sums, out->sums_n);
 	return AFS_OK;
 }
 
-static afs_err drop_map(struct vs_tx *tx, uint32_t vnode, uint32_t idx, int64_t born, uint64_t extent)
+static afs_err drop_map(
+	struct vs_tx *tx, uint32_t vnode, uint32_t idx, int64_t born, uint64_t extent)
 {
 	struct vs_volume *v = tx->v;
 	if (born != v->epoch) /* a clone goes on seeing it */
-		return vs_err_of_db(db_run(v->db, Q_MAP_END, DB_INT(vnode), DB_INT(idx), DB_INT(born), DB_INT(v->epoch)));
+		return vs_err_of_db(db_run(v->db, Q_MAP_END, DB_INT(vnode), DB_INT(idx),
+			DB_INT(born), DB_INT(v->epoch)));
 	TRY(vs_err_of_db(db_run(v->db, Q_MAP_DEL, DB_INT(vnode), DB_INT(idx), DB_INT(born))));
 	return vs_tx_unref(tx, extent);
 }
@@ -99,12 +103,15 @@ struct mapped {
 	uint64_t extent;
 };
 
-static afs_err some_mapped(struct vs_volume *v, uint32_t vnode, uint32_t from, struct mapped *out, size_t cap, size_t *n)
+static afs_err some_mapped(struct vs_volume *v, uint32_t vnode, uint32_t from, struct mapped *out,
+	size_t cap, size_t *n)
 {
 	*n = 0;
-	CLEANUP(db_rows) struct db_rows r = db_query(v->db, Q_MAP_FROM, DB_INT(vnode), DB_INT(from), DB_INT(cap));
+	CLEANUP(db_rows)
+	struct db_rows r = db_query(v->db, Q_MAP_FROM, DB_INT(vnode), DB_INT(from), DB_INT(cap));
 	while (*n < cap && db_next(&r))
-		out[(*n)++] = (struct mapped){(uint32_t)db_int(&r, 0), db_int(&r, 1), (uint64_t)db_int(&r, 2)};
+		out[(*n)++] = (struct mapped){
+			(uint32_t)db_int(&r, 0), db_int(&r, 1), (uint64_t)db_int(&r, 2)};
 	return vs_err_of_db(r.err);
 }
 
@@ -120,14 +127,16 @@ afs_err vs_extents_drop(struct vs_tx *tx, uint32_t vnode, uint32_t from_idx)
 	return AFS_OK;
 }
 
-afs_err vs_extent_put(struct vs_tx *tx, uint32_t vnode, uint32_t idx, const struct vs_extent *old, uint64_t extent,
-	uint64_t len, const uint8_t *sums, size_t sums_n)
+afs_err vs_extent_put(struct vs_tx *tx, uint32_t vnode, uint32_t idx, const struct vs_extent *old,
+	uint64_t extent, uint64_t len, const uint8_t *sums, size_t sums_n)
 {
 	struct vs_volume *v = tx->v;
 	if (old->id)
 		TRY(drop_map(tx, vnode, idx, old->born, old->id));
-	TRY(vs_err_of_db(db_run(v->db, Q_EXTENT_ADD, DB_INT(extent), DB_INT(len), DB_BLOB(sums, sums_n))));
-	return vs_err_of_db(db_run(v->db, Q_MAP_ADD, DB_INT(vnode), DB_INT(idx), DB_INT(v->epoch), DB_INT(extent)));
+	TRY(vs_err_of_db(
+		db_run(v->db, Q_EXTENT_ADD, DB_INT(extent), DB_INT(len), DB_BLOB(sums, sums_n))));
+	return vs_err_of_db(db_run(
+		v->db, Q_MAP_ADD, DB_INT(vnode), DB_INT(idx), DB_INT(v->epoch), DB_INT(extent)));
 }
 
 static afs_err drop_pages(struct vs_tx *tx, struct vs_vnode *vn)
@@ -138,10 +147,12 @@ static afs_err drop_pages(struct vs_tx *tx, struct vs_vnode *vn)
 	for (uint32_t page = 0; page < vn->dir->stored; page++) {
 		const struct vs_page_at *at = &vn->dir->at[page];
 		if (at->born != v->epoch) {
-			TRY(vs_err_of_db(db_run(v->db, Q_PAGE_END, DB_INT(vnode), DB_INT(page), DB_INT(at->born), DB_INT(v->epoch))));
+			TRY(vs_err_of_db(db_run(v->db, Q_PAGE_END, DB_INT(vnode), DB_INT(page),
+				DB_INT(at->born), DB_INT(v->epoch))));
 			continue;
 		}
-		TRY(vs_err_of_db(db_run(v->db, Q_PAGE_DEL, DB_INT(vnode), DB_INT(page), DB_INT(at->born))));
+		TRY(vs_err_of_db(
+			db_run(v->db, Q_PAGE_DEL, DB_INT(vnode), DB_INT(page), DB_INT(at->born))));
 		TRY(vs_err_of_db(db_run(v->db, Q_BLOB_DEL, DB_INT(at->blob))));
 	}
 	return AFS_OK;
@@ -187,7 +198,8 @@ afs_err vs_inline_put(struct vs_tx *tx, struct vs_row *row, const void *p, size_
 	return AFS_OK;
 }
 
-afs_err vs_inline_get(struct vs_volume *v, const struct vs_row *row, uint8_t out[VS_INLINE_MAX], size_t *n)
+afs_err vs_inline_get(
+	struct vs_volume *v, const struct vs_row *row, uint8_t out[VS_INLINE_MAX], size_t *n)
 {
 	*n = 0;
 	if (row->kind != VS_INLINE)
@@ -198,14 +210,14 @@ afs_err vs_inline_get(struct vs_volume *v, const struct vs_row *row, uint8_t out
 	if (r.err)
 		return vs_err_of_db(r.err);
 	if (!p || have > VS_INLINE_MAX)
-		return log_error(AFS_ECORRUPT, "vs.content.missing volume=%u vnode=%u blob=%lld", v->id, row->st.fid.vnode,
-			(long long)row->content);
+		return log_error(AFS_ECORRUPT, "vs.content.missing volume=%u vnode=%u blob=%lld",
+			v->id, row->st.fid.vnode, (long long)row->content);
 	memcpy(out, p, have);
 	*n = have;
 	return AFS_OK;
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------ */
+/* --- reading -------------------------------------------------------------------------- */
 
 struct vs_file {
 	struct vs_volume *v;
@@ -215,9 +227,9 @@ struct vs_file {
 	const uint8_t *bytes; /* all of it: a directory's copy or `small` */
 	size_t bytes_n;       /* behind it come zeros */
 	uint8_t *copy;
-	uint32_t idx;         /* the extent at hand */
+	uint32_t idx; /* the extent at hand */
 	bool at_hand;
-	struct vs_fd *fd;     /* NULL: a hole */
+	struct vs_fd *fd; /* NULL: a hole */
 	uint64_t len;
 	uint8_t small[VS_INLINE_MAX];
 };
@@ -248,7 +260,8 @@ static afs_err open_locked(struct vs_volume *v, struct vs_fid fid, struct vs_fil
 	return vs_inline_get(v, &vn->row, f->small, &f->bytes_n);
 }
 
-static afs_err file_open(struct vs_volume *v, struct vs_fid fid, bool served, struct vs_status *st, struct vs_file **out)
+static afs_err file_open(struct vs_volume *v, struct vs_fid fid, bool served, struct vs_status *st,
+	struct vs_file **out)
 {
 	CLEANUP(file) struct vs_file *f = mem_new(struct vs_file);
 	if (!f)
@@ -265,12 +278,14 @@ static afs_err file_open(struct vs_volume *v, struct vs_fid fid, bool served, st
 	return AFS_OK;
 }
 
-afs_err vs_file_open(struct vs_volume *v, struct vs_fid fid, struct vs_status *st, struct vs_file **out)
+afs_err vs_file_open(
+	struct vs_volume *v, struct vs_fid fid, struct vs_status *st, struct vs_file **out)
 {
 	return file_open(v, fid, true, st, out);
 }
 
-afs_err vs_file_open_claimed(struct vs_volume *v, struct vs_fid fid, struct vs_status *st, struct vs_file **out)
+afs_err vs_file_open_claimed(
+	struct vs_volume *v, struct vs_fid fid, struct vs_status *st, struct vs_file **out)
 {
 	return file_open(v, fid, false, st, out);
 }
@@ -296,7 +311,8 @@ static afs_err find_extent_locked(struct vs_file *f, uint32_t idx)
 	if (e.id) {
 		afs_err err = vs_fd_get(&v->s->fds, v->data_fd, v->serial, e.id, false, &f->fd);
 		if (err == AFS_ENOENT)
-			return log_error(AFS_ECORRUPT, "vs.content.missing volume=%u vnode=%u extent=%llu", v->id,
+			return log_error(AFS_ECORRUPT,
+				"vs.content.missing volume=%u vnode=%u extent=%llu", v->id,
 				f->st.fid.vnode, (unsigned long long)e.id);
 		if (err)
 			return err;
@@ -345,7 +361,8 @@ afs_err vs_file_read(struct vs_file *f, uint64_t pos, void *p, size_t n, size_t 
 		return AFS_OK;
 	}
 	for (size_t done = 0; done < n;) {
-		size_t some = (size_t)MIN((uint64_t)(n - done), VS_EXTENT - (pos + done) % VS_EXTENT);
+		size_t some =
+			(size_t)MIN((uint64_t)(n - done), VS_EXTENT - (pos + done) % VS_EXTENT);
 		TRY(read_extent(f, pos + done, at + done, some));
 		done += some;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * The directory object.  Layout, in slots of 32 bytes: page 0 starts with a page header (pgcount, tag,
- * freecount, bitmap), the page-free map (128 bytes) and the hash table (128 slot numbers); entries follow from
- * slot 13.  Other pages have the page header only.  A set bit in a bitmap is a slot in use; slot numbers
- * count through all pages; slot 0 ends a chain.  Source: directory.md. */
+ * The directory object.  Layout, in slots of 32 bytes: page 0 starts with a page header (pgcount,
+ * tag, freecount, bitmap), the page-free map (128 bytes) and the hash table (128 slot numbers);
+ * entries follow from slot 13.  Other pages have the page header only.  A set bit in a bitmap is a
+ * slot in use; slot numbers count through all pages; slot 0 ends a chain.  Source: directory.md. */
 #include "fileserver/store/dir.h"
 
 #include "cell/base/mem.h"
@@ -58,9 +58,18 @@ static void put_bitmap(uint8_t *page, uint64_t v)
 		page[OFF_BITMAP + i] = (uint8_t)v;
 }
 
-static uint8_t *page_at(const struct vs_dir *d, uint32_t page) { return d->data + (size_t)page * VS_DIR_PAGE; }
-static uint8_t *slot_at(const struct vs_dir *d, uint32_t slot) { return d->data + (size_t)slot * VS_DIR_SLOT; }
-static void touch(struct vs_dir *d, uint32_t page) { d->dirty[page / 64] |= UINT64_C(1) << (page % 64); }
+static uint8_t *page_at(const struct vs_dir *d, uint32_t page)
+{
+	return d->data + (size_t)page * VS_DIR_PAGE;
+}
+static uint8_t *slot_at(const struct vs_dir *d, uint32_t slot)
+{
+	return d->data + (size_t)slot * VS_DIR_SLOT;
+}
+static void touch(struct vs_dir *d, uint32_t page)
+{
+	d->dirty[page / 64] |= UINT64_C(1) << (page % 64);
+}
 static uint32_t header_slots(uint32_t page) { return page ? HEADER_SLOTS : HEADER_SLOTS_0; }
 static uint64_t bits(uint32_t j, unsigned n) { return ((UINT64_C(1) << n) - 1) << j; }
 
@@ -129,7 +138,8 @@ static afs_err append_page(struct vs_dir *d)
 	return AFS_OK;
 }
 
-afs_err vs_dir_make(struct vs_dir *d, uint32_t vnode, uint32_t unique, uint32_t parent_vnode, uint32_t parent_unique)
+afs_err vs_dir_make(struct vs_dir *d, uint32_t vnode, uint32_t unique, uint32_t parent_vnode,
+	uint32_t parent_unique)
 {
 	d->pages = 0;
 	TRY(append_page(d));
@@ -143,7 +153,8 @@ afs_err vs_dir_accept(const struct vs_dir *d)
 		return AFS_ECORRUPT;
 	for (uint32_t p = 0; p < d->pages; p++) {
 		uint64_t head = bits(0, header_slots(p));
-		if (get16(page_at(d, p) + OFF_TAG) != TAG || (get_bitmap(page_at(d, p)) & head) != head)
+		if (get16(page_at(d, p) + OFF_TAG) != TAG ||
+			(get_bitmap(page_at(d, p)) & head) != head)
 			return AFS_ECORRUPT;
 	}
 	return AFS_OK;
@@ -153,8 +164,8 @@ afs_err vs_dir_accept(const struct vs_dir *d)
 static bool slot_ok(const struct vs_dir *d, uint32_t slot)
 {
 	uint32_t page = slot / VS_DIR_SLOTS, j = slot % VS_DIR_SLOTS;
-	return page < d->pages && j >= header_slots(page) && get_bitmap(page_at(d, page)) >> j & 1 &&
-		slot_at(d, slot)[0] == 1;
+	return page < d->pages && j >= header_slots(page) &&
+	       get_bitmap(page_at(d, page)) >> j & 1 && slot_at(d, slot)[0] == 1;
 }
 
 /* Bytes from the name of the entry at `slot` to the end of its page. */
@@ -164,7 +175,8 @@ static size_t name_room(uint32_t slot)
 }
 
 /* Where the link to `name`'s entry stands (in the table or in an entry), and the entry. */
-static afs_err find_link(const struct vs_dir *d, const char *name, size_t len, uint8_t **link, uint32_t *slot)
+static afs_err find_link(
+	const struct vs_dir *d, const char *name, size_t len, uint8_t **link, uint32_t *slot)
 {
 	uint8_t *at = d->data + OFF_HASH + 2 * (size_t)vs_dir_hash(name);
 	for (uint32_t steps = d->pages * VS_DIR_SLOTS; steps; steps--) {
@@ -224,7 +236,8 @@ static afs_err find_space(struct vs_dir *d, unsigned n, uint32_t *slot)
 	uint32_t page = 0;
 	for (; page < d->pages && page < VS_DIR_MAP_PAGES; page++) {
 		uint8_t free_slots = d->data[OFF_MAP + page];
-		if (free_slots >= n && free_slots < PAGE_ABSENT && (j = fit(get_bitmap(page_at(d, page)), n)) < VS_DIR_SLOTS)
+		if (free_slots >= n && free_slots < PAGE_ABSENT &&
+			(j = fit(get_bitmap(page_at(d, page)), n)) < VS_DIR_SLOTS)
 			goto found;
 	}
 	if (page == VS_DIR_MAP_PAGES) {
@@ -306,9 +319,11 @@ bool vs_dir_is_empty(const struct vs_dir *d)
 {
 	uint32_t steps = 0;
 	for (uint32_t b = 0; b < VS_DIR_BUCKETS; b++) {
-		for (uint32_t s = get16(d->data + OFF_HASH + 2 * (size_t)b); s; s = get16(slot_at(d, s) + E_NEXT)) {
+		for (uint32_t s = get16(d->data + OFF_HASH + 2 * (size_t)b); s;
+			s = get16(slot_at(d, s) + E_NEXT)) {
 			if (!slot_ok(d, s) || ++steps > 2)
-				return false; /* a third entry is not "." or ".."; damage is not empty */
+				/* a third entry is not "." or ".."; damage is not empty */
+				return false;
 			const char *name = (const char *)slot_at(d, s) + E_NAME;
 			if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
 				return false;
@@ -317,7 +332,7 @@ bool vs_dir_is_empty(const struct vs_dir *d)
 	return true;
 }
 
-/* --- walking and proving ---------------------------------------------------------------------- */
+/* --- walking and proving -------------------------------------------------------------- */
 
 /* The entry that must start at an allocated slot.  NULL, or what is wrong with it. */
 static const char *parse_entry(const struct vs_dir *d, uint32_t slot, struct vs_dir_entry *out)
@@ -330,7 +345,8 @@ static const char *parse_entry(const struct vs_dir *d, uint32_t slot, struct vs_
 		return "name without an end";
 	if (len == 0)
 		return "empty name";
-	if (len > VS_DIR_NAME_MAX) /* other servers made names of 256; here 255 holds on every path */
+	if (len >
+		VS_DIR_NAME_MAX) /* other servers made names of 256; here 255 holds on every path */
 		return "name longer than 255";
 	if (memchr(e + E_NAME, '/', len))
 		return "name with a slash";
@@ -409,7 +425,8 @@ static void verify_header(struct verify *v, uint32_t page)
 		fault(v, "page %u: header slots are not in use", page);
 	uint32_t free_slots = VS_DIR_SLOTS - (uint32_t)__builtin_popcountll(map);
 	if (page < VS_DIR_MAP_PAGES && v->d->data[OFF_MAP + page] != free_slots)
-		fault(v, "page %u: %u slots free, map says %u", page, free_slots, v->d->data[OFF_MAP + page]);
+		fault(v, "page %u: %u slots free, map says %u", page, free_slots,
+			v->d->data[OFF_MAP + page]);
 }
 
 static void verify_slots(struct verify *v, uint32_t page)
@@ -435,12 +452,15 @@ static void verify_slots(struct verify *v, uint32_t page)
 		size_t end = E_NAME + entry.name_len;
 		if (e[1] != 0 || !all_zero(e + end, (size_t)n * VS_DIR_SLOT - end))
 			fault(v, "slot %u: residue behind the name", slot);
-		/* found by its name, at this very place: in the right chain, and the only one of that name */
+		/* found by its name, at this very place: in the right chain, and the only one of
+		 * that name */
 		uint8_t *link;
 		uint32_t at;
 		afs_err err = find_link(v->d, entry.name, entry.name_len, &link, &at);
 		if (err != AFS_OK)
-			fault(v, "slot %u: %s", slot, err == AFS_ENOENT ? "not in the chain of its name" : "broken chain");
+			fault(v, "slot %u: %s", slot,
+				err == AFS_ENOENT ? "not in the chain of its name"
+						  : "broken chain");
 		else if (at != slot)
 			fault(v, "slot %u: a second entry of the name in slot %u", slot, at);
 		v->entries++;
@@ -491,7 +511,7 @@ size_t vs_dir_verify(const struct vs_dir *d, void (*found)(void *ctx, const char
 	return v.faults;
 }
 
-/* --- repair --------------------------------------------------------------------------------------- */
+/* --- repair --------------------------------------------------------------------------- */
 
 static void scrub_page(struct vs_dir *d, uint32_t page)
 {
@@ -528,7 +548,8 @@ static afs_err add_again(void *ctx, const struct vs_dir_entry *e)
 	return is_dots(e->name) ? AFS_OK : vs_dir_add(ctx, e->name, e->vnode, e->unique);
 }
 
-static afs_err rebuild(struct vs_dir *d, uint32_t vnode, uint32_t unique, uint32_t parent_vnode, uint32_t parent_unique)
+static afs_err rebuild(struct vs_dir *d, uint32_t vnode, uint32_t unique, uint32_t parent_vnode,
+	uint32_t parent_unique)
 {
 	CLEANUP(vs_dir) struct vs_dir fresh = {0};
 	TRY(vs_dir_make(&fresh, vnode, unique, parent_vnode, parent_unique));
@@ -552,7 +573,8 @@ static afs_err never(void *ctx, const struct vs_dir_entry *e)
 	return AFS_OK;
 }
 
-afs_err vs_dir_repair(struct vs_dir *d, uint32_t vnode, uint32_t unique, uint32_t parent_vnode, uint32_t parent_unique)
+afs_err vs_dir_repair(struct vs_dir *d, uint32_t vnode, uint32_t unique, uint32_t parent_vnode,
+	uint32_t parent_unique)
 {
 	if (d->pages == 0 || d->pages > VS_DIR_MAX_PAGES)
 		return AFS_ECORRUPT;

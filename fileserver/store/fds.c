@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Open descriptors of extent files, shared by readers and writers.  One that nobody uses stays open until
- * the limit wants it; one in use is never closed, so the limit can be passed by as many as are in use. */
+ * Open descriptors of extent files, shared by readers and writers.  One that nobody uses stays
+ * open until the limit wants it; one in use is never closed, so the limit can be passed by as many
+ * as are in use. */
 #include "fileserver/store/internal.h"
 
 #include <errno.h>
@@ -21,9 +22,11 @@ void vs_fds_init(struct vs_fds *f, size_t limit)
 	f->limit = limit;
 }
 
-static struct vs_fd *find_locked(struct vs_fds *f, uint64_t volume, uint64_t extent) REQUIRES(f->lock)
+static struct vs_fd *find_locked(struct vs_fds *f, uint64_t volume, uint64_t extent)
+	REQUIRES(f->lock)
 {
-	for (struct map_node *n = map_first(&f->by_id, key_of(f, volume, extent)); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&f->by_id, key_of(f, volume, extent)); n;
+		n = map_next(n)) {
 		struct vs_fd *fd = container_of(n, struct vs_fd, node);
 		if (fd->volume == volume && fd->extent == extent)
 			return fd;
@@ -64,7 +67,8 @@ void vs_fds_fini(struct vs_fds *f)
 	mtx_fini(&f->lock);
 }
 
-afs_err vs_fd_get(struct vs_fds *f, int data_fd, uint64_t volume, uint64_t extent, bool make, struct vs_fd **out)
+afs_err vs_fd_get(struct vs_fds *f, int data_fd, uint64_t volume, uint64_t extent, bool make,
+	struct vs_fd **out)
 {
 	mtx_lock(&f->lock);
 	struct vs_fd *have = make ? NULL : find_locked(f, volume, extent);

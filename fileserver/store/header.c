@@ -24,13 +24,15 @@ afs_err vs_header_write(struct db *db, const struct vs_header *h)
 {
 	uint8_t week[28];
 	pack_week(h->week_use, week);
-	return vs_err_of_db(db_run(db, Q_VOLUME_PUT, DB_INT(h->id), DB_INT(h->type), DB_TEXT(h->name), DB_INT(h->parent),
-		DB_INT(h->clone), DB_INT(h->backup), DB_INT(h->restored_from), DB_INT(h->in_service), DB_INT(h->blessed),
-		DB_INT(h->destroy_me), DB_INT(h->needs_salvage), DB_INT(h->unique), DB_INT(h->quota_kib),
-		DB_INT(h->min_quota_kib), DB_INT(h->used_kib), DB_INT(h->files), DB_INT(h->owner), DB_INT(h->account),
-		DB_INT(h->creation), DB_INT(h->access), DB_INT(h->update), DB_INT(h->expiration), DB_INT(h->backup_date),
-		DB_INT(h->copy), DB_INT(h->update_counter), DB_INT(h->day_use), DB_INT(h->day_use_date),
-		DB_BLOB(week, sizeof(week)), DB_TEXT(h->offline_message)));
+	return vs_err_of_db(db_run(db, Q_VOLUME_PUT, DB_INT(h->id), DB_INT(h->type),
+		DB_TEXT(h->name), DB_INT(h->parent), DB_INT(h->clone), DB_INT(h->backup),
+		DB_INT(h->restored_from), DB_INT(h->in_service), DB_INT(h->blessed),
+		DB_INT(h->destroy_me), DB_INT(h->needs_salvage), DB_INT(h->unique),
+		DB_INT(h->quota_kib), DB_INT(h->min_quota_kib), DB_INT(h->used_kib),
+		DB_INT(h->files), DB_INT(h->owner), DB_INT(h->account), DB_INT(h->creation),
+		DB_INT(h->access), DB_INT(h->update), DB_INT(h->expiration), DB_INT(h->backup_date),
+		DB_INT(h->copy), DB_INT(h->update_counter), DB_INT(h->day_use),
+		DB_INT(h->day_use_date), DB_BLOB(week, sizeof(week)), DB_TEXT(h->offline_message)));
 }
 
 static void copy_text(char *out, size_t size, const char *s, size_t n)
@@ -95,14 +97,15 @@ afs_err vs_header_read(struct db *db, struct vs_header *h, int64_t *epoch, bool 
 	return r.err;
 }
 
-#define TAKE_FIELD(bit, field)                                                                                         \
-	if (mask & (bit))                                                                                              \
+#define TAKE_FIELD(bit, field)                                                                     \
+	if (mask & (bit))                                                                          \
 	to->field = from->field
 
 void vs_header_apply(struct vs_header *to, const struct vs_header *from, uint32_t mask)
 {
 	if (mask & VS_H_NAME)
-		copy_text(to->name, sizeof(to->name), from->name, strnlen(from->name, sizeof(from->name)));
+		copy_text(to->name, sizeof(to->name), from->name,
+			strnlen(from->name, sizeof(from->name)));
 	if (mask & VS_H_OFFLINE_MESSAGE)
 		copy_text(to->offline_message, sizeof(to->offline_message), from->offline_message,
 			strnlen(from->offline_message, sizeof(from->offline_message)));
@@ -143,7 +146,8 @@ afs_err vs_volume_header(struct vs_volume *v, struct vs_header *out)
 	return AFS_OK;
 }
 
-static afs_err set_header_locked(struct vs_volume *v, const struct vs_header *h, uint32_t mask, uint64_t *seq)
+static afs_err set_header_locked(
+	struct vs_volume *v, const struct vs_header *h, uint32_t mask, uint64_t *seq)
 {
 	struct vs_header want = v->h;
 	vs_header_apply(&want, h, mask);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * What the files of the store share.  Locks: the store's table (RANK_VS_PARTITION), then a volume
- * (RANK_VS_VOLUME), then leaves: open descriptors, group commit.  Functions named _locked and those that take a
- * struct vs_tx need the volume's lock. */
+ * (RANK_VS_VOLUME), then leaves: open descriptors, group commit.  Functions named _locked and
+ * those that take a struct vs_tx need the volume's lock. */
 #pragma once
 #include "cell/base/list.h"
 #include "cell/base/map.h"
@@ -23,7 +23,7 @@ enum {
 #define VS_LENGTH_MAX (UINT64_C(1) << 54) /* 2^32 extents */
 #define VS_SUM_BLOCK 65536u
 
-/* --- descriptors of extent files --------------------------------------------------------------- */
+/* --- descriptors of extent files ------------------------------------------------------ */
 
 struct vs_fd {
 	struct map_node node;
@@ -43,12 +43,13 @@ struct vs_fds {
 void vs_fds_init(struct vs_fds *f, size_t limit);
 void vs_fds_fini(struct vs_fds *f);
 /* Open (or make, emptied) an extent's file.  AFS_ENOENT: no such file. */
-afs_err vs_fd_get(struct vs_fds *f, int data_fd, uint64_t volume, uint64_t extent, bool make, struct vs_fd **out);
+afs_err vs_fd_get(struct vs_fds *f, int data_fd, uint64_t volume, uint64_t extent, bool make,
+	struct vs_fd **out);
 void vs_fd_put(struct vs_fds *f, struct vs_fd *fd); /* NULL is fine */
 void vs_fd_drop(struct vs_fds *f, uint64_t volume, uint64_t extent);
 void vs_fd_drop_volume(struct vs_fds *f, uint64_t volume);
 
-/* --- store, partition, volume -------------------------------------------------------------------- */
+/* --- store, partition, volume --------------------------------------------------------- */
 
 struct vs_store {
 	struct vs_config config;
@@ -103,7 +104,7 @@ struct vs_dirobj {
 	struct vs_dir d;
 	struct vs_page_at {
 		int64_t blob, born;
-	} *at;
+	} * at;
 	uint32_t stored, at_cap; /* pages that have rows; entries allocated */
 };
 
@@ -130,8 +131,8 @@ struct vs_volume {
 	int data_fd, wal_fd;
 	uint64_t serial; /* of this opening: key of descriptors */
 	struct vs_header h;
-	bool clean;      /* as stored: no extent files without rows */
-	bool unswept;    /* there may be extent files without rows */
+	bool clean;   /* as stored: no extent files without rows */
+	bool unswept; /* there may be extent files without rows */
 	int64_t epoch;
 	struct map vnodes;
 	struct list lru, dir_lru; /* least recently used first */
@@ -158,11 +159,11 @@ struct vs_volume {
 };
 
 /* volume.c */
-/* Take the lock and make the volume usable; on an error the lock is not held.  `served`: for the file service, which a claim
- * stops; else only a deleted or broken volume does. */
+/* Take the lock and make the volume usable; on an error the lock is not held.  `served`: for the
+ * file service, which a claim stops; else only a deleted or broken volume does. */
 afs_err vs_volume_lock(struct vs_volume *v, bool served);
 afs_err vs_volume_lock_write(struct vs_volume *v); /* served, and read-write: AFS_EROFS */
-void vs_volume_unlock(struct vs_volume *v); /* also trims caches */
+void vs_volume_unlock(struct vs_volume *v);        /* also trims caches */
 /* After unlocking: what was committed is on disk (VS_POWER), waits. */
 afs_err vs_volume_settle(struct vs_volume *v, uint64_t seq);
 afs_err vs_volume_open_locked(struct vs_volume *v);
@@ -178,9 +179,11 @@ afs_err vs_volume_mark_dirty_locked(struct vs_volume *v);
 void vs_volume_save_use_locked(struct vs_volume *v);
 /* Into the store's table, with its lock held if `locked`.  AFS_EVOLEXISTS. */
 afs_err vs_volume_add(struct vs_partition *p, afs_volid id, bool locked, struct vs_volume **out);
-afs_err vs_group_make(struct vs_partition *p, int parent_fd, const char *name, const struct vs_header *h, bool with_root);
+afs_err vs_group_make(struct vs_partition *p, int parent_fd, const char *name,
+	const struct vs_header *h, bool with_root);
 afs_err vs_sync_dir(int parent_fd, const char *name);
-afs_err vs_group_open(struct vs_partition *p, int parent_fd, const char *name, struct db **db, int *data_fd);
+afs_err vs_group_open(
+	struct vs_partition *p, int parent_fd, const char *name, struct db **db, int *data_fd);
 afs_err vs_header_write(struct db *db, const struct vs_header *h);
 afs_err vs_header_read(struct db *db, struct vs_header *h, int64_t *epoch, bool *clean);
 void vs_header_apply(struct vs_header *to, const struct vs_header *from, uint32_t mask);
@@ -193,27 +196,34 @@ afs_err vs_listing_read(int fd, struct vs_listing *out);
 void vs_listing_cleanup(struct vs_listing *l);
 /* Start the next epoch: what is there now is what a clone with the present epoch sees. */
 afs_err vs_epoch_next_locked(struct vs_volume *v);
-static inline bool vs_power(const struct vs_volume *v) { return v->s->config.durability == VS_POWER; }
+static inline bool vs_power(const struct vs_volume *v)
+{
+	return v->s->config.durability == VS_POWER;
+}
 static inline afs_err vs_err_of_db(afs_err err) { return err == AFS_ENOSPC ? AFS_EDISKFULL : err; }
 afs_err vs_err_of_errno(int eno);
 
 /* vnode.c */
 afs_err vs_vnode_get(struct vs_volume *v, struct vs_fid fid, struct vs_vnode **out);
 struct vs_vnode *vs_vnode_find(struct vs_volume *v, uint32_t vnode); /* cached, or NULL */
-afs_err vs_vnode_get_dir(struct vs_volume *v, struct vs_fid fid, struct vs_vnode **out); /* AFS_ENOTDIR; object loaded */
+afs_err vs_vnode_get_dir(struct vs_volume *v, struct vs_fid fid,
+	struct vs_vnode **out); /* AFS_ENOTDIR; object loaded */
 afs_err vs_vnode_load_dir(struct vs_volume *v, struct vs_vnode *vn);
-void vs_vnode_insert(struct vs_volume *v, struct vs_vnode *vn); /* takes vn; frees it when memory is short */
+void vs_vnode_insert(
+	struct vs_volume *v, struct vs_vnode *vn); /* takes vn; frees it when memory is short */
 void vs_vnode_forget(struct vs_volume *v, struct vs_vnode *vn); /* out of the cache, freed */
 void vs_vnode_free(struct vs_vnode *vn);
 void vs_vnode_drop_dir(struct vs_volume *v, struct vs_vnode *vn);
-void vs_vnode_adopt_dir(struct vs_volume *v, struct vs_vnode *vn, struct vs_dirobj *o); /* or recount it */
+void vs_vnode_adopt_dir(
+	struct vs_volume *v, struct vs_vnode *vn, struct vs_dirobj *o); /* or recount it */
 void vs_vnode_forget_all(struct vs_volume *v);
 void vs_vnode_trim(struct vs_volume *v);
 afs_err vs_row_read(struct db_rows *r, struct vs_row *row, struct vs_acl *acl);
 afs_err vs_row_insert(struct db *db, const struct vs_row *row, const struct vs_acl *acl);
 afs_err vs_row_update(struct db *db, const struct vs_row *row, const struct vs_acl *acl);
 afs_err vs_dir_save(struct db *db, uint32_t vnode, struct vs_dirobj *o, int64_t epoch);
-/* All living pages of a directory, without a look at what they hold.  AFS_ECORRUPT: a page is missing or of another size. */
+/* All living pages of a directory, without a look at what they hold.  AFS_ECORRUPT: a page is
+ * missing or of another size. */
 afs_err vs_dir_read(struct db *db, uint32_t vnode, struct vs_dirobj *o);
 void vs_dirobj_free(struct vs_dirobj *o);
 DEFINE_CLEANUP_PTR(vs_dirobj, struct vs_dirobj, vs_dirobj_free)
@@ -236,9 +246,11 @@ struct vs_tree {
 void vs_tree_cleanup(struct vs_tree *t);
 struct vs_tree_node *vs_tree_find(const struct vs_tree *t, uint32_t vnode);
 /* `bad` (may be NULL) hears of each row that cannot be read; they are left out. */
-afs_err vs_tree_load(struct db *db, struct vs_tree *t, void (*bad)(void *ctx, int64_t key), void *ctx);
+afs_err vs_tree_load(
+	struct db *db, struct vs_tree *t, void (*bad)(void *ctx, int64_t key), void *ctx);
 /* An entry other than "." and "..": count it.  NULL: it leads nowhere. */
-struct vs_tree_node *vs_tree_name(struct vs_tree *t, struct vs_tree_node *dir, const struct vs_dir_entry *e);
+struct vs_tree_node *vs_tree_name(
+	struct vs_tree *t, struct vs_tree_node *dir, const struct vs_dir_entry *e);
 /* After all names: what hangs together with the root. */
 void vs_tree_reach(struct vs_tree *t);
 
@@ -279,11 +291,11 @@ struct vs_tx {
 	unsigned edits;
 	struct vs_vnode *dirs[VS_TX_EDITS]; /* whose objects were changed in memory */
 	unsigned dirs_n;
-	uint64_t unique;     /* next uniquifier after this */
-	bool judged;         /* quota and space need no look */
-	uint64_t *gone;      /* extents whose rows went */
+	uint64_t unique; /* next uniquifier after this */
+	bool judged;     /* quota and space need no look */
+	uint64_t *gone;  /* extents whose rows went */
 	size_t gone_n, gone_cap;
-	uint64_t seq;        /* after commit: for vs_volume_settle */
+	uint64_t seq; /* after commit: for vs_volume_settle */
 };
 void vs_tx_init(struct vs_tx *tx, struct vs_volume *v, wall_ns now);
 void vs_tx_cleanup(struct vs_tx *tx); /* without commit: memory is put back as the rows are */
@@ -301,7 +313,7 @@ afs_err vs_tx_commit(struct vs_tx *tx);
 afs_err vs_tx_unref(struct vs_tx *tx, uint64_t extent);
 
 /* content.c */
-struct vs_extent { /* the living extent at one place of a vnode */
+struct vs_extent {   /* the living extent at one place of a vnode */
 	uint64_t id; /* 0: hole */
 	int64_t born;
 	uint64_t len;
@@ -315,25 +327,27 @@ afs_err vs_content_drop(struct vs_tx *tx, struct vs_vnode *vn);
 /* Of extents from idx on. */
 afs_err vs_extents_drop(struct vs_tx *tx, uint32_t vnode, uint32_t from_idx);
 /* Put `extent` at a place, instead of what is there. */
-afs_err vs_extent_put(struct vs_tx *tx, uint32_t vnode, uint32_t idx, const struct vs_extent *old, uint64_t extent,
-	uint64_t len, const uint8_t *sums, size_t sums_n);
+afs_err vs_extent_put(struct vs_tx *tx, uint32_t vnode, uint32_t idx, const struct vs_extent *old,
+	uint64_t extent, uint64_t len, const uint8_t *sums, size_t sums_n);
 /* Set small content (n bytes) as `row`'s: in place, or a new blob when a clone sees the old. */
 afs_err vs_inline_put(struct vs_tx *tx, struct vs_row *row, const void *p, size_t n);
-afs_err vs_inline_get(struct vs_volume *v, const struct vs_row *row, uint8_t out[VS_INLINE_MAX], size_t *n);
+afs_err vs_inline_get(
+	struct vs_volume *v, const struct vs_row *row, uint8_t out[VS_INLINE_MAX], size_t *n);
 /* Read all n bytes from an extent's descriptor; past its end: zeros. */
 afs_err vs_extent_read(int fd, uint64_t pos, void *p, size_t n);
 bool vs_write_refused(void); /* the tests' hook: true with errno set */
 afs_err vs_pwrite(int fd, const void *p, size_t n, uint64_t pos);
 
 /* write.c */
-bool vs_writer_has_locked(struct vs_volume *v, uint64_t extent); /* an open store writes that file */
+bool vs_writer_has_locked(
+	struct vs_volume *v, uint64_t extent); /* an open store writes that file */
 enum { VS_BUFFER = 1048576 };
 void *vs_buffer_get(struct vs_buffers *b); /* VS_BUFFER bytes of no meaning, or NULL */
 void vs_buffer_put(struct vs_buffers *b, void *p);
 void vs_buffers_fini(struct vs_buffers *b);
 
 /* sums.c */
-uint32_t vs_crc32c(uint32_t crc, const void *p, size_t n); /* crc 0 to begin */
+uint32_t vs_crc32c(uint32_t crc, const void *p, size_t n);       /* crc 0 to begin */
 uint32_t vs_crc32c_plain(uint32_t crc, const void *p, size_t n); /* without the instruction */
 
 /* tests: let the n-th write to an extent file fail with `eno`; -1: never. */

@@ -7,11 +7,12 @@
 
 #include <string.h>
 
-/* --- shared ------------------------------------------------------------------------------------------ */
+/* --- shared --------------------------------------------------------------------------- */
 
 afs_err vs_name_old(const char *name)
 {
-	if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strchr(name, '/'))
+	if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+		strchr(name, '/'))
 		return AFS_EINVAL;
 	return strlen(name) > AFS_NAME_MAX ? AFS_ENAMETOOLONG : AFS_OK;
 }
@@ -23,14 +24,15 @@ afs_err vs_name_new(const char *name)
 	return n >= 4 && strcmp(name + n - 4, "@sys") == 0 ? AFS_EINVAL : AFS_OK;
 }
 
-afs_err vs_name_resolve(struct vs_volume *v, struct vs_vnode *dir, const char *name, struct vs_vnode **out)
+afs_err vs_name_resolve(
+	struct vs_volume *v, struct vs_vnode *dir, const char *name, struct vs_vnode **out)
 {
 	struct vs_dir_entry e;
 	TRY(vs_dir_find(&dir->dir->d, name, &e));
 	afs_err err = vs_vnode_get(v, (struct vs_fid){e.vnode, e.unique}, out);
 	if (err == AFS_ENOVNODE)
-		return log_error(AFS_ECORRUPT, "vs.dir.dangling volume=%u vnode=%u entry=%u.%u", v->id,
-			dir->row.st.fid.vnode, e.vnode, e.unique);
+		return log_error(AFS_ECORRUPT, "vs.dir.dangling volume=%u vnode=%u entry=%u.%u",
+			v->id, dir->row.st.fid.vnode, e.vnode, e.unique);
 	return err;
 }
 
@@ -56,7 +58,7 @@ bool vs_drop_name(struct vs_tx *tx, struct vs_vnode *vn, const struct vs_who *wh
 	return true;
 }
 
-/* --- making -------------------------------------------------------------------------------------------- */
+/* --- making --------------------------------------------------------------------------- */
 
 struct making {
 	struct vs_fid dir;
@@ -96,7 +98,8 @@ static afs_err make_object(struct vs_tx *tx, struct vs_vnode *vn, struct vs_vnod
 	return AFS_OK;
 }
 
-static afs_err make_locked(struct vs_volume *v, const struct making *m, struct vs_made *out, uint64_t *seq)
+static afs_err make_locked(
+	struct vs_volume *v, const struct making *m, struct vs_made *out, uint64_t *seq)
 {
 	struct vs_vnode *dir, *vn;
 	struct vs_dir_entry there;
@@ -144,22 +147,22 @@ static afs_err make(struct vs_volume *v, const struct making *m, struct vs_made 
 
 static const struct vs_set set_nothing;
 
-afs_err vs_create_file(struct vs_volume *v, struct vs_fid dir, const char *name, const struct vs_who *who,
-	const struct vs_set *set, struct vs_made *out)
+afs_err vs_create_file(struct vs_volume *v, struct vs_fid dir, const char *name,
+	const struct vs_who *who, const struct vs_set *set, struct vs_made *out)
 {
 	const struct making m = {dir, name, AFS_FILE, NULL, 0, who, set ? set : &set_nothing};
 	return make(v, &m, out);
 }
 
-afs_err vs_make_dir(struct vs_volume *v, struct vs_fid dir, const char *name, const struct vs_who *who,
-	const struct vs_set *set, struct vs_made *out)
+afs_err vs_make_dir(struct vs_volume *v, struct vs_fid dir, const char *name,
+	const struct vs_who *who, const struct vs_set *set, struct vs_made *out)
 {
 	const struct making m = {dir, name, AFS_DIR, NULL, 0, who, set ? set : &set_nothing};
 	return make(v, &m, out);
 }
 
-afs_err vs_make_symlink(struct vs_volume *v, struct vs_fid dir, const char *name, const char *text, size_t n,
-	const struct vs_who *who, const struct vs_set *set, struct vs_made *out)
+afs_err vs_make_symlink(struct vs_volume *v, struct vs_fid dir, const char *name, const char *text,
+	size_t n, const struct vs_who *who, const struct vs_set *set, struct vs_made *out)
 {
 	if (n == 0 || n > VS_SYMLINK_MAX || memchr(text, '\0', n))
 		return AFS_EINVAL;
@@ -167,8 +170,8 @@ afs_err vs_make_symlink(struct vs_volume *v, struct vs_fid dir, const char *name
 	return make(v, &m, out);
 }
 
-static afs_err link_locked(struct vs_volume *v, struct vs_fid dir_fid, const char *name, struct vs_fid file,
-	const struct vs_who *who, struct vs_made *out, uint64_t *seq)
+static afs_err link_locked(struct vs_volume *v, struct vs_fid dir_fid, const char *name,
+	struct vs_fid file, const struct vs_who *who, struct vs_made *out, uint64_t *seq)
 {
 	struct vs_vnode *dir, *vn;
 	struct vs_dir_entry there;
@@ -199,8 +202,8 @@ static afs_err link_locked(struct vs_volume *v, struct vs_fid dir_fid, const cha
 	return AFS_OK;
 }
 
-afs_err vs_link(struct vs_volume *v, struct vs_fid dir, const char *name, struct vs_fid file, const struct vs_who *who,
-	struct vs_made *out)
+afs_err vs_link(struct vs_volume *v, struct vs_fid dir, const char *name, struct vs_fid file,
+	const struct vs_who *who, struct vs_made *out)
 {
 	uint64_t seq = 0;
 	TRY(vs_name_new(name));
@@ -210,10 +213,10 @@ afs_err vs_link(struct vs_volume *v, struct vs_fid dir, const char *name, struct
 	return err ? err : vs_volume_settle(v, seq);
 }
 
-/* --- removing ------------------------------------------------------------------------------------------- */
+/* --- removing ------------------------------------------------------------------------- */
 
-static afs_err remove_locked(struct vs_volume *v, struct vs_fid dir_fid, const char *name, bool want_dir,
-	const struct vs_who *who, struct vs_removed *out, uint64_t *seq)
+static afs_err remove_locked(struct vs_volume *v, struct vs_fid dir_fid, const char *name,
+	bool want_dir, const struct vs_who *who, struct vs_removed *out, uint64_t *seq)
 {
 	struct vs_vnode *dir, *vn;
 	TRY(vs_vnode_get_dir(v, dir_fid, &dir));
@@ -258,13 +261,14 @@ static afs_err remove_name(struct vs_volume *v, struct vs_fid dir, const char *n
 	return err ? err : vs_volume_settle(v, seq);
 }
 
-afs_err vs_remove(struct vs_volume *v, struct vs_fid dir, const char *name, const struct vs_who *who, struct vs_removed *out)
+afs_err vs_remove(struct vs_volume *v, struct vs_fid dir, const char *name,
+	const struct vs_who *who, struct vs_removed *out)
 {
 	return remove_name(v, dir, name, false, who, out);
 }
 
-afs_err vs_remove_dir(struct vs_volume *v, struct vs_fid dir, const char *name, const struct vs_who *who,
-	struct vs_removed *out)
+afs_err vs_remove_dir(struct vs_volume *v, struct vs_fid dir, const char *name,
+	const struct vs_who *who, struct vs_removed *out)
 {
 	return remove_name(v, dir, name, true, who, out);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Vnode numbers: the lowest free one of its parity (odd: directories), as other servers give them.  Which
- * are in use is read from the rows a piece at a time, when the pieces below are full. */
+ * Vnode numbers: the lowest free one of its parity (odd: directories), as other servers give them.
+ * Which are in use is read from the rows a piece at a time, when the pieces below are full. */
 #include "fileserver/store/internal.h"
 
 #include "cell/base/log.h"
@@ -11,14 +11,16 @@ static afs_err load_piece(struct vs_volume *v)
 {
 	struct vs_numbers *n = &v->numbers;
 	if (n->known > UINT32_MAX - 2 * PIECE)
-		return log_error(AFS_EDISKFULL, "vs.volume.full volume=%u text=\"no vnode numbers left\"", v->id);
+		return log_error(AFS_EDISKFULL,
+			"vs.volume.full volume=%u text=\"no vnode numbers left\"", v->id);
 	size_t words = n->known / 64, more = PIECE / 64;
 	uint64_t *grown = mem_resize(n->bits, words, words + more, sizeof(uint64_t));
 	if (!grown)
 		return AFS_ENOMEM;
 	n->bits = grown;
 	CLEANUP(db_rows)
-	struct db_rows r = db_query(v->db, Q_VNODE_RANGE, DB_INT(n->known), DB_INT(n->known + PIECE));
+	struct db_rows r =
+		db_query(v->db, Q_VNODE_RANGE, DB_INT(n->known), DB_INT(n->known + PIECE));
 	while (db_next(&r)) {
 		uint64_t number = (uint64_t)db_int(&r, 0);
 		n->bits[number / 64] |= UINT64_C(1) << number % 64;
@@ -34,7 +36,8 @@ static afs_err load_piece(struct vs_volume *v)
 afs_err vs_number_take(struct vs_volume *v, bool directory, uint32_t *out)
 {
 	struct vs_numbers *n = &v->numbers;
-	const uint64_t mask = directory ? UINT64_C(0xaaaaaaaaaaaaaaaa) : UINT64_C(0x5555555555555555);
+	const uint64_t mask =
+		directory ? UINT64_C(0xaaaaaaaaaaaaaaaa) : UINT64_C(0x5555555555555555);
 	uint32_t *hint = &n->hint[directory];
 	for (;;) {
 		for (uint32_t w = *hint / 64; w < n->known / 64; w++) {

@@ -28,7 +28,8 @@ static afs_err space_refresh_locked(struct vs_partition *p, mono_ns now) REQUIRE
 	if (fstatvfs(p->fd, &st) != 0)
 		return log_error(AFS_EIO, "vs.partition.statvfs path=%s errno=%d", p->path, errno);
 	uint64_t unit = st.f_frsize, reserve = p->s->config.reserve_kib;
-	uint64_t total = (uint64_t)st.f_blocks * unit / 1024, avail = (uint64_t)st.f_bavail * unit / 1024;
+	uint64_t total = (uint64_t)st.f_blocks * unit / 1024,
+		 avail = (uint64_t)st.f_bavail * unit / 1024;
 	p->space.total_kib = total > reserve ? total - reserve : 0;
 	p->space.free_kib = avail > reserve ? avail - reserve : 0;
 	p->space_at = now;
@@ -45,7 +46,8 @@ afs_err vs_partition_space(struct vs_partition *p, struct vs_space *out)
 	return err;
 }
 
-/* A figure 100 ms old is good enough while there is plenty; what is granted meanwhile is taken off it. */
+/* A figure 100 ms old is good enough while there is plenty; what is granted meanwhile is taken off
+ * it. */
 afs_err vs_space_check(struct vs_partition *p, uint64_t need_kib)
 {
 	mono_ns now = clk_mono();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Rename: the checks of fileserver.md §5 in their order, then one transaction over up to five vnodes.
- * The new entry is made before the old one goes, as every client's local copy does (directory.md §6). */
+ * Rename: the checks of fileserver.md §5 in their order, then one transaction over up to five
+ * vnodes. The new entry is made before the old one goes, as every client's local copy does
+ * (directory.md §6). */
 #include "fileserver/store/names.h"
 
 #include "cell/base/log.h"
@@ -13,9 +14,9 @@ struct renaming {
 	bool may_replace;
 	const struct vs_who *who;
 
-	struct vs_vnode *from, *to;  /* the directories, maybe one */
+	struct vs_vnode *from, *to; /* the directories, maybe one */
 	struct vs_vnode *moved;
-	struct vs_vnode *target;     /* what has the new name, or NULL */
+	struct vs_vnode *target; /* what has the new name, or NULL */
 };
 
 /* Is `dir` the directory `top` or below it?  AFS_ELOOP if so. */
@@ -28,7 +29,8 @@ static afs_err not_below(struct vs_volume *v, struct vs_vnode *dir, const struct
 			return AFS_OK;
 		TRY(vs_vnode_get(v, dir->row.st.parent, &dir));
 	}
-	return log_error(AFS_ECORRUPT, "vs.dir.loop volume=%u vnode=%u", v->id, dir->row.st.fid.vnode);
+	return log_error(
+		AFS_ECORRUPT, "vs.dir.loop volume=%u vnode=%u", v->id, dir->row.st.fid.vnode);
 }
 
 static afs_err judge_target(struct vs_volume *v, struct renaming *r)
@@ -90,7 +92,8 @@ static afs_err move_dotdot(struct vs_tx *tx, const struct renaming *r)
 
 static afs_err carry_out(struct vs_tx *tx, const struct renaming *r, struct vs_renamed *out)
 {
-	struct vs_row *from = vs_dir_changed(tx, r->from, r->who), *to = vs_dir_changed(tx, r->to, r->who);
+	struct vs_row *from = vs_dir_changed(tx, r->from, r->who),
+		      *to = vs_dir_changed(tx, r->to, r->who);
 	const struct vs_fid moved = r->moved->row.st.fid;
 	bool dir = r->moved->row.st.type == AFS_DIR;
 	if (r->target) {
@@ -102,14 +105,16 @@ static afs_err carry_out(struct vs_tx *tx, const struct renaming *r, struct vs_r
 		} else {
 			out->replaced_freed = vs_drop_name(tx, r->target, r->who);
 		}
-		out->replaced_node = out->replaced_freed ? r->target->row.st : vs_tx_edit(tx, r->target)->st;
+		out->replaced_node =
+			out->replaced_freed ? r->target->row.st : vs_tx_edit(tx, r->target)->st;
 	}
 	TRY(vs_dir_add(&r->to->dir->d, r->new_name, moved.vnode, moved.unique));
 	TRY(vs_dir_remove(&r->from->dir->d, r->old_name));
 	if (r->from != r->to) {
 		struct vs_row *row = vs_tx_edit(tx, r->moved);
 		row->st.parent = r->new_dir;
-		row->st.server_mtime = r->who->now; /* an incremental dump must carry the new parent */
+		row->st.server_mtime =
+			r->who->now; /* an incremental dump must carry the new parent */
 		if (dir) {
 			from->st.links -= from->st.links > 2;
 			to->st.links++;
@@ -124,7 +129,8 @@ static afs_err carry_out(struct vs_tx *tx, const struct renaming *r, struct vs_r
 	return AFS_OK;
 }
 
-static afs_err rename_locked(struct vs_volume *v, struct renaming *r, struct vs_renamed *out, uint64_t *seq)
+static afs_err rename_locked(
+	struct vs_volume *v, struct renaming *r, struct vs_renamed *out, uint64_t *seq)
 {
 	TRY(judge(v, r));
 	CLEANUP(vs_tx) struct vs_tx tx;
@@ -137,8 +143,9 @@ static afs_err rename_locked(struct vs_volume *v, struct renaming *r, struct vs_
 	return AFS_OK;
 }
 
-afs_err vs_rename(struct vs_volume *v, struct vs_fid old_dir, const char *old_name, struct vs_fid new_dir,
-	const char *new_name, bool may_replace, const struct vs_who *who, struct vs_renamed *out)
+afs_err vs_rename(struct vs_volume *v, struct vs_fid old_dir, const char *old_name,
+	struct vs_fid new_dir, const char *new_name, bool may_replace, const struct vs_who *who,
+	struct vs_renamed *out)
 {
 	struct renaming r = {
 		.old_dir = old_dir,

@@ -7,17 +7,19 @@
  *     data/<hex>           one extent each: at most 4 MiB of one file; 16 hex digits
  *   tmp/<id>.<kind>        groups being made or on their way out; emptied at attach
  *
- * A volume group is a read-write volume and its clones.  Time in it is counted in epochs: a row of vnodes,
- * dir_pages or file_extents lives in [born, died).  The read-write volume sees what is alive; a clone is a row in
- * `volumes` with an epoch, and sees what was alive in it.  To clone is to add that row and to start the next
- * epoch: O(1).  A change to a row born in the present epoch is made in place; else the old row dies
- * and a new one is born, and so content that a clone can see is never touched:
+ * A volume group is a read-write volume and its clones.  Time in it is counted in epochs: a row of
+ * vnodes, dir_pages or file_extents lives in [born, died).  The read-write volume sees what is
+ * alive; a clone is a row in `volumes` with an epoch, and sees what was alive in it.  To clone is
+ * to add that row and to start the next epoch: O(1).  A change to a row born in the present epoch
+ * is made in place; else the old row dies and a new one is born, and so content that a clone can
+ * see is never touched:
  *
- *   blobs        bytes of 4 KiB at most: a small file, a symlink's text (named by vnodes.content, written in
- *                epoch content_born) or a directory page (named by dir_pages.blob).
- *   extents      `len` valid bytes of a file in data/; what the file holds beyond them is nothing.  `sums` is a CRC-32C
- *                per 64 KiB block of the valid bytes (big-endian words), NULL: none kept.  refs: rows of file_extents.
- *   file_extents the idx-th 4 MiB of a vnode's content; a missing one is a hole.
+ *   blobs         bytes of 4 KiB at most: a small file, a symlink's text (named by vnodes.content,
+ *                 written in epoch content_born) or a directory page (named by dir_pages.blob).
+ *   extents       `len` valid bytes of a file in data/; what the file holds beyond them is
+ *                 nothing.  `sums` is a CRC-32C per 64 KiB block of the valid bytes (big-endian
+ *                 words), NULL: none kept.  refs: rows of file_extents.
+ *   file_extents  the idx-th 4 MiB of a vnode's content; a missing one is a hole.
  *
  * Times are ns since 1970.  used_kib and files in `volumes` are the sums over the living rows. */
 #include "fileserver/store/schema.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Restores: a whole new group is built in tmp/, proved by the same check that proves volumes, and
- * exchanged with the volume's folder by one rename.  Until then the volume is untouched; whatever stops
- * in between leaves a folder in tmp/ that the next start removes. */
+ * exchanged with the volume's folder by one rename.  Until then the volume is untouched; whatever
+ * stops in between leaves a folder in tmp/ that the next start removes. */
 #include "fileserver/store/internal.h"
 
 #include "cell/base/log.h"
@@ -18,23 +18,23 @@ enum { RUN = 4 * VS_SUM_BLOCK };
 struct vs_stage {
 	struct vs_volume *v;
 	char aside[48];
-	bool made;      /* the folder is there */
+	bool made; /* the folder is there */
 	struct db *db;
 	struct db_tx tx;
 	int data_fd;
 	uint64_t next_extent, last_unique;
-	uint64_t vnodes; /* given so far */
+	uint64_t vnodes;      /* given so far */
 	uint64_t since_space; /* bytes since the partition was last looked at */
-	afs_err err;    /* sticks */
+	afs_err err;          /* sticks */
 	char why[VS_WHY];
 
-	bool open;      /* a vnode is being given */
+	bool open; /* a vnode is being given */
 	struct vs_row row;
 	struct vs_acl acl;
-	struct vs_dir dir;   /* a directory's content so far */
-	uint8_t *run;        /* up to RUN bytes not yet written */
+	struct vs_dir dir; /* a directory's content so far */
+	uint8_t *run;      /* up to RUN bytes not yet written */
 	size_t run_n;
-	int fd;              /* the extent being written, -1: none yet */
+	int fd; /* the extent being written, -1: none yet */
 	uint64_t extent;
 	uint64_t extent_len;
 	uint8_t sums[64 * 4];
@@ -49,7 +49,7 @@ struct vs_stage {
 	return AFS_EBADDUMP;
 }
 
-/* --- beginning and freeing ---------------------------------------------------------------------------- */
+/* --- beginning and freeing ------------------------------------------------------------ */
 
 void vs_stage_free(struct vs_stage *g)
 {
@@ -59,7 +59,8 @@ void vs_stage_free(struct vs_stage *g)
 	fd_cleanup(&g->fd);
 	fd_cleanup(&g->data_fd);
 	if (g->made)
-		(void)vs_remove_tree(p->tmp_fd, g->aside); /* what stays is removed at the next start */
+		(void)vs_remove_tree(
+			p->tmp_fd, g->aside); /* what stays is removed at the next start */
 	vs_dir_fini(&g->dir);
 	mem_free(g->run);
 	vs_volume_unref(g->v);
@@ -74,7 +75,8 @@ static afs_err begin(struct vs_stage *g)
 	g->run = mem_alloc(RUN, 1);
 	if (!g->run)
 		return AFS_ENOMEM;
-	snprintf(g->aside, sizeof(g->aside), "%u.%u.stage", g->v->id, atomic_fetch_add(&p->tmp_serial, 1));
+	snprintf(g->aside, sizeof(g->aside), "%u.%u.stage", g->v->id,
+		atomic_fetch_add(&p->tmp_serial, 1));
 	g->made = true;
 	TRY(vs_group_make(p, p->tmp_fd, g->aside, &h, false));
 	TRY(vs_group_open(p, p->tmp_fd, g->aside, &g->db, &g->data_fd));
@@ -95,7 +97,7 @@ afs_err vs_stage_begin(struct vs_volume *v, struct vs_stage **out)
 	return AFS_OK;
 }
 
-/* --- content of the vnode being given -------------------------------------------------------------------- */
+/* --- content of the vnode being given ------------------------------------------------- */
 
 static afs_err space_for(struct vs_stage *g, uint64_t n)
 {
@@ -140,8 +142,10 @@ static afs_err end_extent(struct vs_stage *g)
 	g->fd = -1;
 	uint64_t idx = (g->row.st.length - 1) / VS_EXTENT;
 	size_t sums_n = 4 * (size_t)((g->extent_len + VS_SUM_BLOCK - 1) / VS_SUM_BLOCK);
-	TRY(vs_err_of_db(db_run(g->db, Q_EXTENT_ADD, DB_INT(g->extent), DB_INT(g->extent_len), DB_BLOB(g->sums, sums_n))));
-	return vs_err_of_db(db_run(g->db, Q_MAP_ADD, DB_INT(g->row.st.fid.vnode), DB_INT(idx), DB_INT(1), DB_INT(g->extent)));
+	TRY(vs_err_of_db(db_run(g->db, Q_EXTENT_ADD, DB_INT(g->extent), DB_INT(g->extent_len),
+		DB_BLOB(g->sums, sums_n))));
+	return vs_err_of_db(db_run(g->db, Q_MAP_ADD, DB_INT(g->row.st.fid.vnode), DB_INT(idx),
+		DB_INT(1), DB_INT(g->extent)));
 }
 
 static afs_err put_file(struct vs_stage *g, const uint8_t *p, size_t n)
@@ -165,7 +169,8 @@ static afs_err put_dir(struct vs_stage *g, const uint8_t *p, size_t n)
 {
 	uint64_t have = g->row.st.length;
 	if (n > (uint64_t)VS_DIR_MAX_PAGES * VS_DIR_PAGE - have)
-		return bad(g, "directory %u is larger than a directory can be", g->row.st.fid.vnode);
+		return bad(
+			g, "directory %u is larger than a directory can be", g->row.st.fid.vnode);
 	TRY(vs_dir_reserve(&g->dir, (uint32_t)((have + n + VS_DIR_PAGE - 1) / VS_DIR_PAGE)));
 	memcpy(g->dir.data + have, p, n);
 	g->row.st.length += n;
@@ -175,7 +180,8 @@ static afs_err put_dir(struct vs_stage *g, const uint8_t *p, size_t n)
 static afs_err put_link(struct vs_stage *g, const uint8_t *p, size_t n)
 {
 	if (n > VS_SYMLINK_MAX - g->row.st.length || memchr(p, '\0', n))
-		return bad(g, "symlink %u: its text is too long or has a NUL in it", g->row.st.fid.vnode);
+		return bad(g, "symlink %u: its text is too long or has a NUL in it",
+			g->row.st.fid.vnode);
 	memcpy(g->run + g->run_n, p, n);
 	g->run_n += n;
 	g->row.st.length += n;
@@ -198,13 +204,14 @@ static afs_err put(struct vs_stage *g, const uint8_t *p, size_t n)
 	return AFS_EINVAL;
 }
 
-/* --- finishing a vnode -------------------------------------------------------------------------------------- */
+/* --- finishing a vnode ---------------------------------------------------------------- */
 
 static afs_err finish_dir(struct vs_stage *g)
 {
 	const struct vs_fid self = g->row.st.fid, up = self.vnode == 1 ? self : g->row.st.parent;
 	if (g->row.st.length == 0 || g->row.st.length % VS_DIR_PAGE)
-		return bad(g, "directory %u: %llu bytes are not whole pages", self.vnode, (unsigned long long)g->row.st.length);
+		return bad(g, "directory %u: %llu bytes are not whole pages", self.vnode,
+			(unsigned long long)g->row.st.length);
 	afs_err err = vs_dir_repair(&g->dir, self.vnode, self.unique, up.vnode, up.unique);
 	if (err == AFS_ECORRUPT)
 		return bad(g, "directory %u: its pages make no sense", self.vnode);
@@ -247,7 +254,8 @@ static afs_err insert(struct vs_stage *g)
 	g->last_unique = MAX(g->last_unique, (uint64_t)g->row.st.fid.unique);
 	if (++g->vnodes % 1000)
 		return AFS_OK;
-	TRY(vs_err_of_db(db_commit(&g->tx))); /* keeps the WAL short; nobody sees this database yet */
+	TRY(vs_err_of_db(
+		db_commit(&g->tx))); /* keeps the WAL short; nobody sees this database yet */
 	return vs_err_of_db(db_begin(g->db, &g->tx));
 }
 
@@ -268,7 +276,8 @@ static afs_err begin_vnode(struct vs_stage *g, const struct vs_status *st, const
 	if (st->type != AFS_FILE && st->type != AFS_DIR && st->type != AFS_SYMLINK)
 		return bad(g, "vnode %u: type %d is none of 1, 2, 3", st->fid.vnode, (int)st->type);
 	if ((st->type == AFS_DIR) != (st->fid.vnode & 1))
-		return bad(g, "vnode %u: directories have odd numbers, all else even ones", st->fid.vnode);
+		return bad(g, "vnode %u: directories have odd numbers, all else even ones",
+			st->fid.vnode);
 	if (st->type == AFS_DIR && !acl)
 		return bad(g, "directory %u has no ACL", st->fid.vnode);
 	g->acl = acl ? *acl : (struct vs_acl){0};
@@ -299,20 +308,24 @@ afs_err vs_stage_put(struct vs_stage *g, const void *p, size_t n)
 	return g->err;
 }
 
-/* --- vnodes that stay ---------------------------------------------------------------------------------------- */
+/* --- vnodes that stay ----------------------------------------------------------------- */
 
-static afs_err keep_extent(struct vs_stage *g, uint32_t vnode, uint32_t idx, const struct vs_extent *e)
+static afs_err keep_extent(
+	struct vs_stage *g, uint32_t vnode, uint32_t idx, const struct vs_extent *e)
 {
 	char from[24], to[24];
 	uint64_t id = g->next_extent++;
 	snprintf(from, sizeof(from), "%016llx", (unsigned long long)e->id);
 	snprintf(to, sizeof(to), "%016llx", (unsigned long long)id);
-	/* the same file under a second name: the group it is in now goes when this one takes its place */
+	/* the same file under a second name: the group it is in now goes when this one takes its
+	 * place */
 	if (linkat(g->v->data_fd, from, g->data_fd, to, 0) != 0)
-		return log_error(vs_err_of_errno(errno), "vs.stage.link extent=%s errno=%d", from, errno);
+		return log_error(
+			vs_err_of_errno(errno), "vs.stage.link extent=%s errno=%d", from, errno);
 	TRY(vs_err_of_db(db_run(g->db, Q_EXTENT_ADD, DB_INT(id), DB_INT(e->len),
 		e->sums_n ? DB_BLOB(e->sums, e->sums_n) : DB_NULL)));
-	return vs_err_of_db(db_run(g->db, Q_MAP_ADD, DB_INT(vnode), DB_INT(idx), DB_INT(1), DB_INT(id)));
+	return vs_err_of_db(
+		db_run(g->db, Q_MAP_ADD, DB_INT(vnode), DB_INT(idx), DB_INT(1), DB_INT(id)));
 }
 
 static afs_err keep_content(struct vs_stage *g, struct vs_vnode *vn, struct vs_row *row)
@@ -335,7 +348,8 @@ static afs_err keep_content(struct vs_stage *g, struct vs_vnode *vn, struct vs_r
 		row->content_born = 1;
 		return AFS_OK;
 	}
-	uint64_t extents = row->kind == VS_EXTENTS ? (row->st.length + VS_EXTENT - 1) / VS_EXTENT : 0;
+	uint64_t extents =
+		row->kind == VS_EXTENTS ? (row->st.length + VS_EXTENT - 1) / VS_EXTENT : 0;
 	for (uint64_t idx = 0; idx < extents;) {
 		struct vs_extent e;
 		int64_t next;
@@ -380,7 +394,7 @@ afs_err vs_stage_keep(struct vs_stage *g, struct vs_fid fid)
 	return g->err;
 }
 
-/* --- the tree as a whole ------------------------------------------------------------------------------------- */
+/* --- the tree as a whole -------------------------------------------------------------- */
 
 struct walk {
 	struct vs_stage *g;
@@ -395,8 +409,8 @@ static afs_err count_entry(void *ctx, const struct vs_dir_entry *e)
 		return AFS_OK;
 	struct vs_tree_node *to = vs_tree_name(w->t, w->dir, e);
 	if (!to)
-		return bad(w->g, "directory %u: an entry leads to %u.%u, which is not in the dump", w->dir->fid.vnode, e->vnode,
-			e->unique);
+		return bad(w->g, "directory %u: an entry leads to %u.%u, which is not in the dump",
+			w->dir->fid.vnode, e->vnode, e->unique);
 	if (to->two_dirs || (to->type == AFS_DIR && to->names > 1) || to->fid.vnode == 1)
 		return bad(w->g, "vnode %u has names in several places", to->fid.vnode);
 	return AFS_OK;
@@ -434,16 +448,19 @@ static afs_err drop_extents(struct vs_stage *g, uint32_t vnode)
 		TRY(vs_err_of_db(db_run(g->db, Q_MAP_DEL, DB_INT(vnode), DB_INT(idx), DB_INT(1))));
 		TRY(vs_err_of_db(db_run(g->db, Q_EXTENT_DEL, DB_INT(id))));
 		if (unlinkat(g->data_fd, name, 0) != 0)
-			return log_error(AFS_EIO, "vs.stage.unlink extent=%s errno=%d", name, errno);
+			return log_error(
+				AFS_EIO, "vs.stage.unlink extent=%s errno=%d", name, errno);
 	}
 	return err == AFS_ENOENT ? AFS_OK : vs_err_of_db(err);
 }
 
-/* Other servers leave vnodes behind that no name leads to (a directory that was renamed over).  Nobody can have used them. */
+/* Other servers leave vnodes behind that no name leads to (a directory that was renamed over).
+ * Nobody can have used them. */
 static afs_err drop_lost(struct vs_stage *g, struct vs_tree_node *n)
 {
-	log_warn("vs.stage.lost volume=%u vnode=%u unique=%u text=\"no name leads to it: not restored\"", g->v->id, n->fid.vnode,
-		n->fid.unique);
+	log_warn("vs.stage.lost volume=%u vnode=%u unique=%u text=\"no name leads to it: not "
+		 "restored\"",
+		g->v->id, n->fid.vnode, n->fid.unique);
 	TRY(vs_err_of_db(db_run(g->db, Q_VNODE_DEL, DB_INT(VS_KEY(n->fid.vnode, n->born)))));
 	switch (n->kind) {
 	case VS_EMPTY:
@@ -474,14 +491,15 @@ static afs_err fix_node(struct vs_stage *g, const struct vs_tree_node *n)
 {
 	uint32_t links = n->type == AFS_DIR ? 2 + n->subdirs : n->names;
 	bool root = n->fid.vnode == 1;
-	bool moved = !root && (n->parent.vnode != n->named_in.vnode || n->parent.unique != n->named_in.unique);
+	bool moved = !root && (n->parent.vnode != n->named_in.vnode ||
+				      n->parent.unique != n->named_in.unique);
 	if (moved && n->type == AFS_DIR)
 		TRY(fix_dotdot(g, n));
 	if (!moved && links == n->links)
 		return AFS_OK;
 	const struct vs_fid parent = root ? (struct vs_fid){0, 0} : n->named_in;
-	return vs_err_of_db(db_run(g->db, Q_VNODE_FIX, DB_INT(VS_KEY(n->fid.vnode, n->born)), DB_INT(links),
-		DB_INT(parent.vnode), DB_INT(parent.unique)));
+	return vs_err_of_db(db_run(g->db, Q_VNODE_FIX, DB_INT(VS_KEY(n->fid.vnode, n->born)),
+		DB_INT(links), DB_INT(parent.vnode), DB_INT(parent.unique)));
 }
 
 static afs_err set_right(struct vs_stage *g, struct vs_header *h)
@@ -518,12 +536,13 @@ static void first_finding(void *ctx, const struct vs_finding *f)
 
 static afs_err prove(struct vs_stage *g)
 {
-	struct vs_checking c = {.db = g->db, .data_fd = g->data_fd, .found = first_finding, .ctx = g};
+	struct vs_checking c = {
+		.db = g->db, .data_fd = g->data_fd, .found = first_finding, .ctx = g};
 	TRY(vs_check_group(&c));
 	return c.findings ? AFS_EBADDUMP : AFS_OK;
 }
 
-/* --- the swap -------------------------------------------------------------------------------------------------- */
+/* --- the swap ------------------------------------------------------------------------- */
 
 static afs_err swap_locked(struct vs_stage *g)
 {
@@ -534,10 +553,13 @@ static afs_err swap_locked(struct vs_stage *g)
 	vs_volume_shut_locked(v);
 	if (renameat2(p->tmp_fd, g->aside, p->vol_fd, name, RENAME_EXCHANGE) != 0)
 		return log_error(errno == EINVAL ? AFS_ENOTSUP : vs_err_of_errno(errno),
-			"vs.stage.swap path=%s/vol/%s errno=%d text=\"the file system must be able to exchange names "
-			"(ext4, xfs, btrfs and tmpfs are)\"", p->path, name, errno);
+			"vs.stage.swap path=%s/vol/%s errno=%d text=\"the file system must be able "
+			"to exchange names "
+			"(ext4, xfs, btrfs and tmpfs are)\"",
+			p->path, name, errno);
 	if (vs_power(v) && (fsync(p->vol_fd) != 0 || fsync(p->tmp_fd) != 0))
-		(void)log_error(AFS_EIO, "vs.stage.sync path=%s errno=%d", p->path, errno); /* done all the same */
+		(void)log_error(AFS_EIO, "vs.stage.sync path=%s errno=%d", p->path,
+			errno); /* done all the same */
 	return AFS_OK;
 }
 
@@ -576,7 +598,8 @@ static afs_err commit(struct vs_stage *g, const struct vs_header *h, uint32_t ma
 	return err;
 }
 
-afs_err vs_stage_commit(struct vs_stage *g, const struct vs_header *h, uint32_t mask, wall_ns now, char *why)
+afs_err vs_stage_commit(
+	struct vs_stage *g, const struct vs_header *h, uint32_t mask, wall_ns now, char *why)
 {
 	if (!g->err)
 		g->err = commit(g, h, mask, now);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Changing a vnode's status and a directory's ACL.  DV stays; the server's time moves (fileserver.md §10). */
+ * Changing a vnode's status and a directory's ACL.  DV stays; the server's time moves
+ * (fileserver.md §10). */
 #include "fileserver/store/internal.h"
 
 static afs_err set_status_locked(struct vs_volume *v, struct vs_fid fid, const struct vs_set *set,
@@ -28,8 +29,8 @@ static afs_err set_status_locked(struct vs_volume *v, struct vs_fid fid, const s
 	return AFS_OK;
 }
 
-afs_err vs_set_status(struct vs_volume *v, struct vs_fid fid, const struct vs_set *set, const struct vs_who *who,
-	struct vs_status *out)
+afs_err vs_set_status(struct vs_volume *v, struct vs_fid fid, const struct vs_set *set,
+	const struct vs_who *who, struct vs_status *out)
 {
 	uint64_t seq = 0;
 	TRY(vs_volume_lock_write(v));
@@ -38,8 +39,8 @@ afs_err vs_set_status(struct vs_volume *v, struct vs_fid fid, const struct vs_se
 	return err ? err : vs_volume_settle(v, seq);
 }
 
-static afs_err set_acl_locked(struct vs_volume *v, struct vs_fid dir, const struct vs_acl *acl, const struct vs_who *who,
-	struct vs_status *out, uint64_t *seq)
+static afs_err set_acl_locked(struct vs_volume *v, struct vs_fid dir, const struct vs_acl *acl,
+	const struct vs_who *who, struct vs_status *out, uint64_t *seq)
 {
 	struct vs_vnode *vn;
 	TRY(vs_vnode_get(v, dir, &vn));
@@ -59,8 +60,8 @@ static afs_err set_acl_locked(struct vs_volume *v, struct vs_fid dir, const stru
 	return AFS_OK;
 }
 
-afs_err vs_set_acl(struct vs_volume *v, struct vs_fid dir, const struct vs_acl *acl, const struct vs_who *who,
-	struct vs_status *out)
+afs_err vs_set_acl(struct vs_volume *v, struct vs_fid dir, const struct vs_acl *acl,
+	const struct vs_who *who, struct vs_status *out)
 {
 	struct vs_acl sorted = *acl;
 	TRY(vs_acl_normalise(&sorted));

@@ -16,7 +16,7 @@
 
 enum { PARTITIONS = 255, OPEN_GROUPS = 48, IDLE_ROUNDS = 30 };
 
-/* --- folders --------------------------------------------------------------------------------------- */
+/* --- folders -------------------------------------------------------------------------- */
 
 void vs_listing_cleanup(struct vs_listing *l)
 {
@@ -66,7 +66,8 @@ afs_err vs_remove_tree(int parent_fd, const char *name)
 		return AFS_OK;
 	if (errno != EISDIR && errno != EPERM)
 		return vs_err_of_errno(errno);
-	CLEANUP(fd) int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	CLEANUP(fd)
+	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return vs_err_of_errno(errno);
 	CLEANUP(vs_listing) struct vs_listing names = {0};
@@ -76,7 +77,7 @@ afs_err vs_remove_tree(int parent_fd, const char *name)
 	return unlinkat(parent_fd, name, AT_REMOVEDIR) == 0 ? AFS_OK : vs_err_of_errno(errno);
 }
 
-/* --- partitions ------------------------------------------------------------------------------------ */
+/* --- partitions ----------------------------------------------------------------------- */
 
 int vs_partition_id_of(const char *name)
 {
@@ -106,10 +107,12 @@ DEFINE_CLEANUP_PTR(vs_partition, struct vs_partition, partition_free)
 static afs_err open_folder(int at, const char *name, const char *path, int *out)
 {
 	if (mkdirat(at, name, 0700) != 0 && errno != EEXIST)
-		return log_error(vs_err_of_errno(errno), "vs.partition.mkdir path=%s name=%s errno=%d", path, name, errno);
+		return log_error(vs_err_of_errno(errno),
+			"vs.partition.mkdir path=%s name=%s errno=%d", path, name, errno);
 	*out = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (*out < 0)
-		return log_error(vs_err_of_errno(errno), "vs.partition.open path=%s name=%s errno=%d", path, name, errno);
+		return log_error(vs_err_of_errno(errno),
+			"vs.partition.open path=%s name=%s errno=%d", path, name, errno);
 	return AFS_OK;
 }
 
@@ -118,9 +121,11 @@ static afs_err open_partition(struct vs_partition *p)
 	TRY(open_folder(AT_FDCWD, p->path, p->path, &p->fd));
 	p->lock_fd = openat(p->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (p->lock_fd < 0)
-		return log_error(vs_err_of_errno(errno), "vs.partition.lock path=%s errno=%d", p->path, errno);
+		return log_error(vs_err_of_errno(errno), "vs.partition.lock path=%s errno=%d",
+			p->path, errno);
 	if (flock(p->lock_fd, LOCK_EX | LOCK_NB) != 0)
-		return log_error(AFS_EBUSY, "vs.partition.busy path=%s text=\"another process serves it\"", p->path);
+		return log_error(AFS_EBUSY,
+			"vs.partition.busy path=%s text=\"another process serves it\"", p->path);
 	TRY(open_folder(p->fd, "vol", p->path, &p->vol_fd));
 	return open_folder(p->fd, "tmp", p->path, &p->tmp_fd);
 }
@@ -133,7 +138,8 @@ static afs_err empty_tmp(struct vs_partition *p)
 	for (size_t i = 0; i < names.n; i++) {
 		afs_err err = vs_remove_tree(p->tmp_fd, names.name[i]);
 		if (err)
-			return log_error(err, "vs.partition.tidy path=%s/tmp/%s", p->path, LOG_SAFE(names.name[i]));
+			return log_error(err, "vs.partition.tidy path=%s/tmp/%s", p->path,
+				LOG_SAFE(names.name[i]));
 	}
 	return AFS_OK;
 }
@@ -148,16 +154,21 @@ static afs_err find_volumes(struct vs_partition *p)
 		unsigned long id = strtoul(names.name[i], &end, 10);
 		char again[16];
 		snprintf(again, sizeof(again), "%u", (unsigned)id);
-		if (errno || *end || id == 0 || id > UINT32_MAX || strcmp(again, names.name[i]) != 0) {
-			log_warn("vs.partition.stray path=%s/vol/%s text=\"not a volume; left alone\"", p->path,
-				LOG_SAFE(names.name[i]));
+		if (errno || *end || id == 0 || id > UINT32_MAX ||
+			strcmp(again, names.name[i]) != 0) {
+			log_warn("vs.partition.stray path=%s/vol/%s text=\"not a volume; left "
+				 "alone\"",
+				p->path, LOG_SAFE(names.name[i]));
 			continue;
 		}
 		struct vs_volume *v;
 		afs_err err = vs_volume_add(p, (afs_volid)id, false, &v);
 		if (err == AFS_EVOLEXISTS)
-			(void)log_error(err, "vs.partition.twice path=%s/vol/%lu text=\"the id is on another partition "
-				"too; not served from here\"", p->path, id);
+			(void)log_error(err,
+				"vs.partition.twice path=%s/vol/%lu text=\"the id is on another "
+				"partition "
+				"too; not served from here\"",
+				p->path, id);
 		else if (err)
 			return err;
 	}
@@ -172,7 +183,8 @@ static afs_err attach_locked(struct vs_store *s, struct vs_partition *p) REQUIRE
 	return AFS_OK;
 }
 
-afs_err vs_partition_attach(struct vs_store *s, const char *name, const char *path, struct vs_partition **out)
+afs_err vs_partition_attach(
+	struct vs_store *s, const char *name, const char *path, struct vs_partition **out)
 {
 	int id = vs_partition_id_of(name);
 	if (id < 0)
@@ -189,7 +201,8 @@ afs_err vs_partition_attach(struct vs_store *s, const char *name, const char *pa
 	if (id < 26)
 		snprintf(p->name, sizeof(p->name), "/vicep%c", 'a' + id);
 	else
-		snprintf(p->name, sizeof(p->name), "/vicep%c%c", 'a' + (id - 26) / 26, 'a' + (id - 26) % 26);
+		snprintf(p->name, sizeof(p->name), "/vicep%c%c", 'a' + (id - 26) / 26,
+			'a' + (id - 26) % 26);
 	p->path = mem_strdup(path);
 	if (!p->path)
 		return AFS_ENOMEM;
@@ -228,15 +241,17 @@ unsigned vs_partition_id(const struct vs_partition *p) { return p->id; }
 const char *vs_partition_name(const struct vs_partition *p) { return p->name; }
 const char *vs_partition_path(const struct vs_partition *p) { return p->path; }
 
-/* --- listing ---------------------------------------------------------------------------------------- */
+/* --- listing -------------------------------------------------------------------------- */
 
-static struct vs_volume **all_volumes_locked(struct vs_store *s, const struct vs_partition *p, size_t *n) REQUIRES(s->lock)
+static struct vs_volume **all_volumes_locked(
+	struct vs_store *s, const struct vs_partition *p, size_t *n) REQUIRES(s->lock)
 {
 	struct vs_volume **all = mem_new_array(s->volumes.count, struct vs_volume *);
 	if (!all)
 		return NULL;
 	size_t c = 0;
-	for (struct map_node *at = map_walk(&s->volumes, &c, NULL); at; at = map_walk(&s->volumes, &c, at->next)) {
+	for (struct map_node *at = map_walk(&s->volumes, &c, NULL); at;
+		at = map_walk(&s->volumes, &c, at->next)) {
 		struct vs_volume *v = container_of(at, struct vs_volume, node);
 		if (!p || v->part == p) {
 			vs_volume_ref(v);
@@ -284,7 +299,7 @@ afs_err vs_volume_list(struct vs_partition *p, struct vs_listed **out, size_t *n
 	return AFS_OK;
 }
 
-/* --- the keeper ---------------------------------------------------------------------------------------- */
+/* --- the keeper ----------------------------------------------------------------------- */
 
 static void keep_volume(struct vs_store *s, struct vs_volume *v)
 {
@@ -339,7 +354,7 @@ void vs_store_stop(struct vs_store *s)
 	mtx_unlock(&s->keep_lock);
 }
 
-/* --- opening and closing ------------------------------------------------------------------------------------ */
+/* --- opening and closing -------------------------------------------------------------- */
 
 afs_err vs_store_open(const struct vs_config *config, struct vs_store **out)
 {

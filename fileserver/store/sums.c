@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * CRC-32C (Castagnoli, reflected, as in iSCSI): the checksum of content blocks.  With the processor's
- * instruction where there is one. */
+ * CRC-32C (Castagnoli, reflected, as in iSCSI): the checksum of content blocks.  With the
+ * processor's instruction where there is one. */
 #include "fileserver/store/internal.h"
 
 #include <pthread.h>
@@ -25,9 +25,11 @@ static void make_table(void)
 static uint32_t by_table(uint32_t c, const uint8_t *p, size_t n)
 {
 	for (; n >= 8; p += 8, n -= 8) {
-		c ^= (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-		c = table[7][c & 0xff] ^ table[6][c >> 8 & 0xff] ^ table[5][c >> 16 & 0xff] ^ table[4][c >> 24] ^
-			table[3][p[4]] ^ table[2][p[5]] ^ table[1][p[6]] ^ table[0][p[7]];
+		c ^= (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+		     (uint32_t)p[3] << 24;
+		c = table[7][c & 0xff] ^ table[6][c >> 8 & 0xff] ^ table[5][c >> 16 & 0xff] ^
+		    table[4][c >> 24] ^ table[3][p[4]] ^ table[2][p[5]] ^ table[1][p[6]] ^
+		    table[0][p[7]];
 	}
 	for (; n; p++, n--)
 		c = c >> 8 ^ table[0][(c ^ *p) & 0xff];

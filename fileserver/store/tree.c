@@ -46,7 +46,8 @@ static afs_err add(struct vs_tree *t, const struct vs_row *row)
 	return AFS_OK;
 }
 
-afs_err vs_tree_load(struct db *db, struct vs_tree *t, void (*bad)(void *ctx, int64_t key), void *ctx)
+afs_err vs_tree_load(
+	struct db *db, struct vs_tree *t, void (*bad)(void *ctx, int64_t key), void *ctx)
 {
 	CLEANUP(db_rows) struct db_rows r = db_query(db, Q_VNODE_ALL);
 	while (db_next(&r)) {
@@ -61,7 +62,8 @@ afs_err vs_tree_load(struct db *db, struct vs_tree *t, void (*bad)(void *ctx, in
 	return vs_err_of_db(r.err);
 }
 
-struct vs_tree_node *vs_tree_name(struct vs_tree *t, struct vs_tree_node *dir, const struct vs_dir_entry *e)
+struct vs_tree_node *vs_tree_name(
+	struct vs_tree *t, struct vs_tree_node *dir, const struct vs_dir_entry *e)
 {
 	struct vs_tree_node *to = vs_tree_find(t, e->vnode);
 	if (!to || to->fid.unique != e->unique)

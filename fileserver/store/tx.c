@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * One verb's transaction.
  *
- * A verb reads, judges, and collects edits: copies of rows as they shall be, and directory objects changed in
- * memory.  Commit writes all of them and the volume's sums in one SQLite transaction; only then do the
- * cached vnodes change.  Without a commit, the copies are let go and changed objects dropped (they load again from
- * their pages), so memory and rows agree at every exit. */
+ * A verb reads, judges, and collects edits: copies of rows as they shall be, and directory objects
+ * changed in memory.  Commit writes all of them and the volume's sums in one SQLite transaction;
+ * only then do the cached vnodes change.  Without a commit, the copies are let go and changed
+ * objects dropped (they load again from their pages), so memory and rows agree at every exit. */
 #include "fileserver/store/internal.h"
 
 #include "cell/base/log.h"
@@ -73,7 +73,9 @@ afs_err vs_tx_new(struct vs_tx *tx, enum afs_filetype type, struct vs_vnode **ou
 {
 	struct vs_volume *v = tx->v;
 	if (tx->unique > UINT32_MAX)
-		return log_error(AFS_EDISKFULL, "vs.volume.full volume=%u text=\"no uniquifiers left: dump and restore it\"",
+		return log_error(AFS_EDISKFULL,
+			"vs.volume.full volume=%u text=\"no uniquifiers left: dump and restore "
+			"it\"",
 			v->id);
 	uint32_t number;
 	CLEANUP(vs_vnode) struct vs_vnode *vn = mem_new(struct vs_vnode);
@@ -91,7 +93,7 @@ afs_err vs_tx_new(struct vs_tx *tx, enum afs_filetype type, struct vs_vnode **ou
 	return AFS_OK;
 }
 
-/* --- sums ----------------------------------------------------------------------------------------------- */
+/* --- sums ----------------------------------------------------------------------------- */
 
 static int64_t delta_kib(const struct vs_tx *tx)
 {
@@ -118,7 +120,8 @@ afs_err vs_tx_begin(struct vs_tx *tx)
 {
 	struct vs_volume *v = tx->v;
 	for (unsigned i = 0; i < tx->dirs_n; i++)
-		vs_tx_edit(tx, tx->dirs[i])->st.length = (uint64_t)tx->dirs[i]->dir->d.pages * VS_DIR_PAGE;
+		vs_tx_edit(tx, tx->dirs[i])->st.length =
+			(uint64_t)tx->dirs[i]->dir->d.pages * VS_DIR_PAGE;
 	int64_t delta = delta_kib(tx);
 	if (delta > 0 && !tx->judged) {
 		TRY(vs_quota_check(v, delta, 0));
@@ -127,7 +130,7 @@ afs_err vs_tx_begin(struct vs_tx *tx)
 	return vs_err_of_db(db_begin(v->db, &tx->db));
 }
 
-/* --- writing the edits ------------------------------------------------------------------------------------ */
+/* --- writing the edits ---------------------------------------------------------------- */
 
 static const struct vs_acl *acl_of(const struct vs_edit *e) { return e->acl ? e->acl : e->vn->acl; }
 
@@ -137,7 +140,8 @@ static afs_err save_set(struct vs_tx *tx, struct vs_edit *e)
 	struct vs_volume *v = tx->v;
 	if (e->row.born == v->epoch)
 		return vs_row_update(v->db, &e->row, acl_of(e));
-	TRY(vs_err_of_db(db_run(v->db, Q_VNODE_END, DB_INT(VS_KEY(e->row.st.fid.vnode, e->row.born)), DB_INT(v->epoch))));
+	TRY(vs_err_of_db(db_run(v->db, Q_VNODE_END,
+		DB_INT(VS_KEY(e->row.st.fid.vnode, e->row.born)), DB_INT(v->epoch))));
 	e->row.born = v->epoch;
 	return vs_row_insert(v->db, &e->row, acl_of(e));
 }
@@ -173,8 +177,9 @@ static afs_err save_all(struct vs_tx *tx, const struct vs_header *h)
 	}
 	for (unsigned i = 0; i < tx->dirs_n; i++)
 		TRY(vs_dir_save(v->db, tx->dirs[i]->row.st.fid.vnode, tx->dirs[i]->dir, v->epoch));
-	return vs_err_of_db(db_run(v->db, Q_VOLUME_COUNT, DB_INT(v->id), DB_INT(h->unique), DB_INT(h->used_kib),
-		DB_INT(h->files), DB_INT(h->update), DB_INT(h->update_counter), DB_INT(h->owner)));
+	return vs_err_of_db(db_run(v->db, Q_VOLUME_COUNT, DB_INT(v->id), DB_INT(h->unique),
+		DB_INT(h->used_kib), DB_INT(h->files), DB_INT(h->update), DB_INT(h->update_counter),
+		DB_INT(h->owner)));
 }
 
 static void apply(struct vs_tx *tx, const struct vs_header *h)

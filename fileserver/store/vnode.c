@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Vnodes: their rows, and the cache of them that answers status and lookups without SQL.
  *
- * The rows are the truth.  A cached vnode, its ACL and its directory object are copies that change only after a
- * commit (tx.c), except the object, which a verb edits in place and which is dropped when the verb fails. */
+ * The rows are the truth.  A cached vnode, its ACL and its directory object are copies that change
+ * only after a commit (tx.c), except the object, which a verb edits in place and which is dropped
+ * when the verb fails. */
 #include "fileserver/store/internal.h"
 
 #include "cell/base/log.h"
 
 #include <string.h>
 
-/* --- rows ----------------------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------------------- */
 
 static bool row_valid(const struct vs_row *row, int64_t vnode)
 {
 	const struct vs_status *st = &row->st;
 	bool dir = st->type == AFS_DIR;
-	if (vnode <= 0 || vnode > UINT32_MAX || (st->type != AFS_FILE && !dir && st->type != AFS_SYMLINK))
+	if (vnode <= 0 || vnode > UINT32_MAX ||
+		(st->type != AFS_FILE && !dir && st->type != AFS_SYMLINK))
 		return false;
 	if (dir != (vnode & 1) || dir != (row->kind == VS_PAGES) || row->kind > VS_PAGES)
 		return false;
@@ -28,20 +30,21 @@ afs_err vs_row_read(struct db_rows *r, struct vs_row *row, struct vs_acl *acl)
 {
 	int64_t key = db_int(r, 0), vnode = key >> 31;
 	*row = (struct vs_row){
-		.st = {
-			.fid = {(uint32_t)vnode, (uint32_t)db_int(r, 1)},
-			.parent = {(uint32_t)db_int(r, 12), (uint32_t)db_int(r, 13)},
-			.type = (enum afs_filetype)db_int(r, 2),
-			.mode = (uint32_t)db_int(r, 3),
-			.owner = (int32_t)db_int(r, 4),
-			.group = (int32_t)db_int(r, 5),
-			.author = (int32_t)db_int(r, 6),
-			.links = (uint32_t)db_int(r, 7),
-			.length = (uint64_t)db_int(r, 8),
-			.dv = (uint64_t)db_int(r, 9),
-			.client_mtime = db_int(r, 10),
-			.server_mtime = db_int(r, 11),
-		},
+		.st =
+			{
+				.fid = {(uint32_t)vnode, (uint32_t)db_int(r, 1)},
+				.parent = {(uint32_t)db_int(r, 12), (uint32_t)db_int(r, 13)},
+				.type = (enum afs_filetype)db_int(r, 2),
+				.mode = (uint32_t)db_int(r, 3),
+				.owner = (int32_t)db_int(r, 4),
+				.group = (int32_t)db_int(r, 5),
+				.author = (int32_t)db_int(r, 6),
+				.links = (uint32_t)db_int(r, 7),
+				.length = (uint64_t)db_int(r, 8),
+				.dv = (uint64_t)db_int(r, 9),
+				.client_mtime = db_int(r, 10),
+				.server_mtime = db_int(r, 11),
+			},
 		.kind = (enum vs_kind)db_int(r, 14),
 		.born = key & VS_ALIVE,
 		.content = db_int(r, 15),
@@ -63,7 +66,8 @@ afs_err vs_row_read(struct db_rows *r, struct vs_row *row, struct vs_acl *acl)
 	return AFS_OK;
 }
 
-static struct db_value acl_value(const struct vs_row *row, const struct vs_acl *acl, uint8_t block[VS_ACL_BYTES])
+static struct db_value acl_value(
+	const struct vs_row *row, const struct vs_acl *acl, uint8_t block[VS_ACL_BYTES])
 {
 	if (row->st.type != AFS_DIR)
 		return DB_NULL;
@@ -75,25 +79,27 @@ afs_err vs_row_insert(struct db *db, const struct vs_row *row, const struct vs_a
 {
 	const struct vs_status *s = &row->st;
 	uint8_t block[VS_ACL_BYTES];
-	return vs_err_of_db(db_run(db, Q_VNODE_ADD, DB_INT(VS_KEY(s->fid.vnode, row->born)), DB_INT(s->fid.unique),
-		DB_INT(s->type), DB_INT(s->mode), DB_INT(s->owner), DB_INT(s->group), DB_INT(s->author),
-		DB_INT(s->links), DB_INT(s->length), DB_INT(s->dv), DB_INT(s->client_mtime), DB_INT(s->server_mtime),
-		DB_INT(s->parent.vnode), DB_INT(s->parent.unique), DB_INT(row->kind), DB_INT(row->content),
-		DB_INT(row->content_born), acl_value(row, acl, block)));
+	return vs_err_of_db(db_run(db, Q_VNODE_ADD, DB_INT(VS_KEY(s->fid.vnode, row->born)),
+		DB_INT(s->fid.unique), DB_INT(s->type), DB_INT(s->mode), DB_INT(s->owner),
+		DB_INT(s->group), DB_INT(s->author), DB_INT(s->links), DB_INT(s->length),
+		DB_INT(s->dv), DB_INT(s->client_mtime), DB_INT(s->server_mtime),
+		DB_INT(s->parent.vnode), DB_INT(s->parent.unique), DB_INT(row->kind),
+		DB_INT(row->content), DB_INT(row->content_born), acl_value(row, acl, block)));
 }
 
 afs_err vs_row_update(struct db *db, const struct vs_row *row, const struct vs_acl *acl)
 {
 	const struct vs_status *s = &row->st;
 	uint8_t block[VS_ACL_BYTES];
-	return vs_err_of_db(db_run(db, Q_VNODE_SET, DB_INT(VS_KEY(s->fid.vnode, row->born)), DB_INT(s->mode),
-		DB_INT(s->owner), DB_INT(s->group), DB_INT(s->author), DB_INT(s->links), DB_INT(s->length),
-		DB_INT(s->dv), DB_INT(s->client_mtime), DB_INT(s->server_mtime), DB_INT(s->parent.vnode),
-		DB_INT(s->parent.unique), DB_INT(row->kind), DB_INT(row->content), DB_INT(row->content_born),
+	return vs_err_of_db(db_run(db, Q_VNODE_SET, DB_INT(VS_KEY(s->fid.vnode, row->born)),
+		DB_INT(s->mode), DB_INT(s->owner), DB_INT(s->group), DB_INT(s->author),
+		DB_INT(s->links), DB_INT(s->length), DB_INT(s->dv), DB_INT(s->client_mtime),
+		DB_INT(s->server_mtime), DB_INT(s->parent.vnode), DB_INT(s->parent.unique),
+		DB_INT(row->kind), DB_INT(row->content), DB_INT(row->content_born),
 		acl_value(row, acl, block)));
 }
 
-/* --- directory objects ------------------------------------------------------------------------------- */
+/* --- directory objects ---------------------------------------------------------------- */
 
 void vs_dirobj_free(struct vs_dirobj *o)
 {
@@ -133,9 +139,10 @@ afs_err vs_dir_save(struct db *db, uint32_t vnode, struct vs_dirobj *o, int64_t 
 		TRY(vs_err_of_db(db_run(db, Q_BLOB_ADD, data)));
 		int64_t blob = db_last_rowid(db);
 		if (page < o->stored)
-			TRY(vs_err_of_db(db_run(db, Q_PAGE_END, DB_INT(vnode), DB_INT(page), DB_INT(o->at[page].born),
-				DB_INT(epoch))));
-		TRY(vs_err_of_db(db_run(db, Q_PAGE_ADD, DB_INT(vnode), DB_INT(page), DB_INT(epoch), DB_INT(blob))));
+			TRY(vs_err_of_db(db_run(db, Q_PAGE_END, DB_INT(vnode), DB_INT(page),
+				DB_INT(o->at[page].born), DB_INT(epoch))));
+		TRY(vs_err_of_db(db_run(
+			db, Q_PAGE_ADD, DB_INT(vnode), DB_INT(page), DB_INT(epoch), DB_INT(blob))));
 		o->at[page] = (struct vs_page_at){.blob = blob, .born = epoch};
 	}
 	o->stored = o->d.pages;
@@ -191,18 +198,20 @@ afs_err vs_vnode_load_dir(struct vs_volume *v, struct vs_vnode *vn)
 	if (!o)
 		return AFS_ENOMEM;
 	afs_err err = vs_dir_read(v->db, vn->row.st.fid.vnode, o);
-	if (!err && (vn->row.st.length != (uint64_t)o->d.pages * VS_DIR_PAGE || vs_dir_accept(&o->d) != AFS_OK))
+	if (!err && (vn->row.st.length != (uint64_t)o->d.pages * VS_DIR_PAGE ||
+			    vs_dir_accept(&o->d) != AFS_OK))
 		err = AFS_ECORRUPT;
 	if (err == AFS_ECORRUPT)
-		return log_error(err, "vs.dir.damaged volume=%u vnode=%u text=\"afscell check tells more\"", v->id,
-			vn->row.st.fid.vnode);
+		return log_error(err,
+			"vs.dir.damaged volume=%u vnode=%u text=\"afscell check tells more\"",
+			v->id, vn->row.st.fid.vnode);
 	if (err)
 		return err;
 	vs_vnode_adopt_dir(v, vn, TAKE(o));
 	return AFS_OK;
 }
 
-/* --- cache --------------------------------------------------------------------------------------------- */
+/* --- cache ---------------------------------------------------------------------------- */
 
 void vs_vnode_free(struct vs_vnode *vn)
 {
@@ -245,7 +254,8 @@ void vs_vnode_insert(struct vs_volume *v, struct vs_vnode *vn)
 
 struct vs_vnode *vs_vnode_find(struct vs_volume *v, uint32_t vnode)
 {
-	for (struct map_node *n = map_first(&v->vnodes, map_hash_u64(&v->vnodes, vnode)); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&v->vnodes, map_hash_u64(&v->vnodes, vnode)); n;
+		n = map_next(n)) {
 		struct vs_vnode *vn = container_of(n, struct vs_vnode, node);
 		if (vn->row.st.fid.vnode == vnode)
 			return vn;
@@ -264,7 +274,9 @@ static afs_err load(struct vs_volume *v, uint32_t vnode, struct vs_vnode **out)
 		return r.err ? vs_err_of_db(r.err) : AFS_ENOVNODE;
 	afs_err err = vs_row_read(&r, &vn->row, &acl);
 	if (err)
-		return log_error(err, "vs.vnode.damaged volume=%u vnode=%u text=\"afscell check tells more\"", v->id, vnode);
+		return log_error(err,
+			"vs.vnode.damaged volume=%u vnode=%u text=\"afscell check tells more\"",
+			v->id, vnode);
 	if (vn->row.st.type == AFS_DIR) {
 		vn->acl = mem_new(struct vs_acl);
 		if (!vn->acl)
@@ -308,13 +320,17 @@ void vs_vnode_trim(struct vs_volume *v)
 {
 	struct vs_store *s = v->s;
 	size_t page_limit = s->config.dir_cache_kib * 1024 / VS_DIR_PAGE;
-	for (int i = 0; i < 8 && atomic_load(&s->dir_pages) > page_limit && !list_empty(&v->dir_lru); i++)
-		vs_vnode_drop_dir(v, list_entry(list_first(&v->dir_lru), struct vs_dirobj, lru)->vn);
-	for (int i = 0; i < 8 && atomic_load(&s->vnodes) > s->config.vnode_cache && !list_empty(&v->lru); i++)
+	for (int i = 0;
+		i < 8 && atomic_load(&s->dir_pages) > page_limit && !list_empty(&v->dir_lru); i++)
+		vs_vnode_drop_dir(
+			v, list_entry(list_first(&v->dir_lru), struct vs_dirobj, lru)->vn);
+	for (int i = 0;
+		i < 8 && atomic_load(&s->vnodes) > s->config.vnode_cache && !list_empty(&v->lru);
+		i++)
 		vs_vnode_forget(v, list_entry(list_first(&v->lru), struct vs_vnode, lru));
 }
 
-/* --- what the file service asks -------------------------------------------------------------------------- */
+/* --- what the file service asks ------------------------------------------------------- */
 
 static afs_err node_get_locked(struct vs_volume *v, struct vs_fid fid, struct vs_node *out)
 {
@@ -325,8 +341,9 @@ static afs_err node_get_locked(struct vs_volume *v, struct vs_fid fid, struct vs
 	if (st.type != AFS_DIR) {
 		afs_err err = vs_vnode_get(v, st.parent, &dir);
 		if (err == AFS_ENOVNODE || (!err && dir->row.st.type != AFS_DIR))
-			return log_error(AFS_ECORRUPT, "vs.vnode.no_parent volume=%u vnode=%u parent=%u", v->id,
-				fid.vnode, st.parent.vnode);
+			return log_error(AFS_ECORRUPT,
+				"vs.vnode.no_parent volume=%u vnode=%u parent=%u", v->id, fid.vnode,
+				st.parent.vnode);
 		if (err)
 			return err;
 	}
@@ -348,7 +365,8 @@ afs_err vs_node_get(struct vs_volume *v, struct vs_fid fid, struct vs_node *out)
 	return err;
 }
 
-static afs_err lookup_locked(struct vs_volume *v, struct vs_fid dir, const char *name, struct vs_fid *out)
+static afs_err lookup_locked(
+	struct vs_volume *v, struct vs_fid dir, const char *name, struct vs_fid *out)
 {
 	struct vs_vnode *vn;
 	struct vs_dir_entry e;
@@ -368,24 +386,29 @@ afs_err vs_lookup(struct vs_volume *v, struct vs_fid dir, const char *name, stru
 	return err;
 }
 
-static afs_err next_locked(struct vs_volume *v, bool directories, uint32_t after, struct vs_status *st, struct vs_acl *acl)
+static afs_err next_locked(struct vs_volume *v, bool directories, uint32_t after,
+	struct vs_status *st, struct vs_acl *acl)
 {
 	if (after == UINT32_MAX)
 		return AFS_ENOENT;
-	CLEANUP(db_rows) struct db_rows r = db_query(v->db, Q_VNODE_NEXT, DB_INT(after), DB_INT(directories));
+	CLEANUP(db_rows)
+	struct db_rows r = db_query(v->db, Q_VNODE_NEXT, DB_INT(after), DB_INT(directories));
 	if (!db_next(&r))
 		return r.err ? vs_err_of_db(r.err) : AFS_ENOENT;
 	struct vs_row row;
 	struct vs_acl have;
 	afs_err err = vs_row_read(&r, &row, &have);
 	if (err)
-		return log_error(err, "vs.vnode.damaged volume=%u after=%u text=\"afscell check tells more\"", v->id, after);
+		return log_error(err,
+			"vs.vnode.damaged volume=%u after=%u text=\"afscell check tells more\"",
+			v->id, after);
 	*st = row.st;
 	*acl = have;
 	return AFS_OK;
 }
 
-afs_err vs_vnode_next(struct vs_volume *v, bool directories, uint32_t after, struct vs_status *st, struct vs_acl *acl)
+afs_err vs_vnode_next(struct vs_volume *v, bool directories, uint32_t after, struct vs_status *st,
+	struct vs_acl *acl)
 {
 	TRY(vs_volume_lock(v, false));
 	afs_err err = next_locked(v, directories, after, st, acl);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * A volume's life: made aside and renamed into place, opened when used, closed when idle, renamed away
- * and removed.  The folder vol/<id> is there whole or not at all. */
+ * A volume's life: made aside and renamed into place, opened when used, closed when idle, renamed
+ * away and removed.  The folder vol/<id> is there whole or not at all. */
 #include "fileserver/store/internal.h"
 
 #include "cell/base/log.h"
@@ -25,7 +25,7 @@ afs_err vs_err_of_errno(int eno)
 	}
 }
 
-/* --- groups on disk ------------------------------------------------------------------------------- */
+/* --- groups on disk ------------------------------------------------------------------- */
 
 static const char *subfolder(const struct vs_partition *p, int parent_fd)
 {
@@ -37,34 +37,39 @@ static struct db_options options(const struct vs_partition *p, bool create)
 	return (struct db_options){
 		.create = create,
 		.exclusive = true,
-		/* power: the WAL is synced by vs_volume_settle, for several commits at once; checkpoints sync */
+		/* power: the WAL is synced by vs_volume_settle, for several commits at once;
+		 * checkpoints sync */
 		.sync = p->s->config.durability == VS_POWER ? DB_SYNC_PROCESS : DB_SYNC_NONE,
 		.cache_kib = 4096,
 		.wal_pages = 2000,
 	};
 }
 
-static afs_err open_db(struct vs_partition *p, int parent_fd, const char *name, bool create, struct db **out)
+static afs_err open_db(
+	struct vs_partition *p, int parent_fd, const char *name, bool create, struct db **out)
 {
-	CLEANUP(str) char *path = mem_printf("%s/%s/%s/meta.db", p->path, subfolder(p, parent_fd), name);
+	CLEANUP(str)
+	char *path = mem_printf("%s/%s/%s/meta.db", p->path, subfolder(p, parent_fd), name);
 	if (!path)
 		return AFS_ENOMEM;
 	struct db_options opt = options(p, create);
 	return vs_err_of_db(db_open(path, &vs_schema, &opt, out));
 }
 
-afs_err vs_group_open(struct vs_partition *p, int parent_fd, const char *name, struct db **db, int *data_fd)
+afs_err vs_group_open(
+	struct vs_partition *p, int parent_fd, const char *name, struct db **db, int *data_fd)
 {
 	char data[64];
 	snprintf(data, sizeof(data), "%s/data", name);
 	CLEANUP(fd) int fd = openat(parent_fd, data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return log_error(errno == ENOENT ? AFS_ECORRUPT : AFS_EIO, "vs.group.no_data path=%s/%s/%s errno=%d",
-			p->path, subfolder(p, parent_fd), data, errno);
+		return log_error(errno == ENOENT ? AFS_ECORRUPT : AFS_EIO,
+			"vs.group.no_data path=%s/%s/%s errno=%d", p->path, subfolder(p, parent_fd),
+			data, errno);
 	afs_err err = open_db(p, parent_fd, name, false, db);
 	if (err == AFS_ENOENT)
-		return log_error(AFS_ECORRUPT, "vs.group.no_database path=%s/%s/%s/meta.db", p->path,
-			subfolder(p, parent_fd), name);
+		return log_error(AFS_ECORRUPT, "vs.group.no_database path=%s/%s/%s/meta.db",
+			p->path, subfolder(p, parent_fd), name);
 	if (err)
 		return err;
 	*data_fd = fd;
@@ -78,15 +83,16 @@ static afs_err make_root(struct db *db, const struct vs_header *h)
 	TRY(vs_dir_make(&made, 1, 1, 1, 1));
 	struct vs_dirobj o = {.d = made};
 	struct vs_row root = {
-		.st = {
-			.fid = {1, 1},
-			.type = AFS_DIR,
-			.mode = 0777,
-			.links = 2,
-			.length = VS_DIR_PAGE,
-			.client_mtime = h->creation,
-			.server_mtime = h->creation,
-		},
+		.st =
+			{
+				.fid = {1, 1},
+				.type = AFS_DIR,
+				.mode = 0777,
+				.links = 2,
+				.length = VS_DIR_PAGE,
+				.client_mtime = h->creation,
+				.server_mtime = h->creation,
+			},
 		.kind = VS_PAGES,
 		.born = 1,
 	};
@@ -108,13 +114,14 @@ static afs_err fill(struct db *db, const struct vs_header *h, bool with_root)
 	return vs_err_of_db(db_commit(&tx));
 }
 
-afs_err vs_group_make(struct vs_partition *p, int parent_fd, const char *name, const struct vs_header *h, bool with_root)
+afs_err vs_group_make(struct vs_partition *p, int parent_fd, const char *name,
+	const struct vs_header *h, bool with_root)
 {
 	char data[64];
 	snprintf(data, sizeof(data), "%s/data", name);
 	if (mkdirat(parent_fd, name, 0700) != 0 || mkdirat(parent_fd, data, 0700) != 0)
-		return log_error(vs_err_of_errno(errno), "vs.group.mkdir path=%s/%s/%s errno=%d", p->path,
-			subfolder(p, parent_fd), name, errno);
+		return log_error(vs_err_of_errno(errno), "vs.group.mkdir path=%s/%s/%s errno=%d",
+			p->path, subfolder(p, parent_fd), name, errno);
 	CLEANUP(db) struct db *db = NULL;
 	TRY(open_db(p, parent_fd, name, true, &db));
 	return fill(db, h, with_root);
@@ -128,7 +135,7 @@ afs_err vs_sync_dir(int parent_fd, const char *name)
 	return AFS_OK;
 }
 
-/* --- opening and closing --------------------------------------------------------------------------- */
+/* --- opening and closing -------------------------------------------------------------- */
 
 static const char *folder_of(const struct vs_volume *v, char out[16])
 {
@@ -138,12 +145,16 @@ static const char *folder_of(const struct vs_volume *v, char out[16])
 
 static afs_err set_clean(struct vs_volume *v, bool clean)
 {
-	TRY(vs_err_of_db(db_run(v->db, Q_GROUP_SET, DB_INT(v->id), DB_INT(v->epoch), DB_INT(clean))));
+	TRY(vs_err_of_db(
+		db_run(v->db, Q_GROUP_SET, DB_INT(v->id), DB_INT(v->epoch), DB_INT(clean))));
 	v->clean = clean;
 	return AFS_OK;
 }
 
-afs_err vs_volume_mark_dirty_locked(struct vs_volume *v) { return v->clean ? set_clean(v, false) : AFS_OK; }
+afs_err vs_volume_mark_dirty_locked(struct vs_volume *v)
+{
+	return v->clean ? set_clean(v, false) : AFS_OK;
+}
 
 /* The descriptor by which settle syncs the WAL.  The WAL's name must last too. */
 static afs_err open_wal(struct vs_volume *v)
@@ -154,7 +165,8 @@ static afs_err open_wal(struct vs_volume *v)
 	snprintf(wal, sizeof(wal), "%s/meta.db-wal", folder_of(v, name));
 	int fd = openat(v->part->vol_fd, wal, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
-		return log_error(AFS_EIO, "vs.volume.wal path=%s/vol/%s errno=%d", v->part->path, wal, errno);
+		return log_error(AFS_EIO, "vs.volume.wal path=%s/vol/%s errno=%d", v->part->path,
+			wal, errno);
 	mtx_lock(&v->sync_lock);
 	v->wal_fd = fd;
 	v->sync_err = AFS_OK;
@@ -171,7 +183,8 @@ static afs_err open_group(struct vs_volume *v)
 	if (!err && h.id != v->id)
 		err = AFS_ECORRUPT;
 	if (err)
-		return log_error(err, "vs.volume.header path=%s/vol/%s text=\"no usable header\"", v->part->path, name);
+		return log_error(err, "vs.volume.header path=%s/vol/%s text=\"no usable header\"",
+			v->part->path, name);
 	int64_t last;
 	TRY(vs_err_of_db(db_get_int(v->db, Q_EXTENT_MAX, &last)));
 	v->next_extent = (uint64_t)last + 1;
@@ -302,7 +315,7 @@ void vs_volume_unlock(struct vs_volume *v) NO_TSA
 	mtx_unlock(&v->lock);
 }
 
-/* --- group commit ------------------------------------------------------------------------------------ */
+/* --- group commit --------------------------------------------------------------------- */
 
 /* One thread syncs the WAL for all commits made so far; the others wait for it. */
 static afs_err settle_locked(struct vs_volume *v, uint64_t seq) REQUIRES(v->sync_lock)
@@ -319,8 +332,10 @@ static afs_err settle_locked(struct vs_volume *v, uint64_t seq) REQUIRES(v->sync
 		mtx_lock(&v->sync_lock);
 		v->syncing = false;
 		if (eno)
-			/* what the kernel could not write it may have forgotten: nothing later can be promised */
-			v->sync_err = log_error(AFS_EIO, "vs.sync.failed volume=%u errno=%d", v->id, eno);
+			/* what the kernel could not write it may have forgotten: nothing later can
+			 * be promised */
+			v->sync_err =
+				log_error(AFS_EIO, "vs.sync.failed volume=%u errno=%d", v->id, eno);
 		else
 			v->synced = MAX(v->synced, upto);
 		cond_broadcast(&v->sync_cond);
@@ -338,7 +353,7 @@ afs_err vs_volume_settle(struct vs_volume *v, uint64_t seq)
 	return err;
 }
 
-/* --- extents without rows ------------------------------------------------------------------------------ */
+/* --- extents without rows ------------------------------------------------------------- */
 
 static void remove_extent(struct vs_volume *v, uint64_t id)
 {
@@ -396,7 +411,7 @@ afs_err vs_volume_sweep_locked(struct vs_volume *v)
 	return AFS_OK;
 }
 
-/* --- checkpoints and epochs ----------------------------------------------------------------------------- */
+/* --- checkpoints and epochs ----------------------------------------------------------- */
 
 void vs_volume_checkpoint_locked(struct vs_volume *v)
 {
@@ -413,7 +428,7 @@ afs_err vs_epoch_next_locked(struct vs_volume *v)
 	return AFS_OK;
 }
 
-/* --- making and deleting --------------------------------------------------------------------------------- */
+/* --- making and deleting -------------------------------------------------------------- */
 
 static struct vs_volume *volume_new(struct vs_partition *p, afs_volid id)
 {
@@ -455,7 +470,8 @@ void vs_volume_unref(struct vs_volume *v)
 
 static struct vs_volume *find_locked(struct vs_store *s, afs_volid id) REQUIRES(s->lock)
 {
-	for (struct map_node *n = map_first(&s->volumes, map_hash_u64(&s->volumes, id)); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&s->volumes, map_hash_u64(&s->volumes, id)); n;
+		n = map_next(n)) {
 		struct vs_volume *v = container_of(n, struct vs_volume, node);
 		if (v->id == id)
 			return v;
@@ -475,7 +491,8 @@ static struct vs_volume *find(struct vs_store *s, const struct vs_partition *p, 
 	return v;
 }
 
-afs_err vs_volume_add(struct vs_partition *p, afs_volid id, bool locked, struct vs_volume **out) NO_TSA
+afs_err vs_volume_add(
+	struct vs_partition *p, afs_volid id, bool locked, struct vs_volume **out) NO_TSA
 {
 	struct vs_store *s = p->s;
 	struct vs_volume *v = volume_new(p, id);
@@ -540,19 +557,22 @@ static afs_err make_aside(struct vs_volume *v, const struct vs_header *h, bool w
 	afs_err err = vs_group_make(p, p->tmp_fd, aside, h, with_root);
 	if (!err && vs_power(v))
 		err = vs_sync_dir(p->tmp_fd, aside);
-	if (!err && renameat2(p->tmp_fd, aside, p->vol_fd, folder_of(v, name), RENAME_NOREPLACE) != 0)
+	if (!err &&
+		renameat2(p->tmp_fd, aside, p->vol_fd, folder_of(v, name), RENAME_NOREPLACE) != 0)
 		err = errno == EEXIST ? AFS_EVOLEXISTS
-				      : log_error(vs_err_of_errno(errno), "vs.volume.rename path=%s/vol/%s errno=%d",
-						p->path, name, errno);
+				      : log_error(vs_err_of_errno(errno),
+						"vs.volume.rename path=%s/vol/%s errno=%d", p->path,
+						name, errno);
 	if (!err && vs_power(v) && fsync(p->vol_fd) != 0)
 		err = AFS_EIO;
 	if (err)
-		(void)vs_remove_tree(p->tmp_fd, aside); /* what stays is removed at the next start */
+		(void)vs_remove_tree(
+			p->tmp_fd, aside); /* what stays is removed at the next start */
 	return err;
 }
 
-afs_err vs_volume_create(struct vs_partition *p, const struct vs_header *h, bool with_root, wall_ns now,
-	struct vs_volume **out) NO_TSA
+afs_err vs_volume_create(struct vs_partition *p, const struct vs_header *h, bool with_root,
+	wall_ns now, struct vs_volume **out) NO_TSA
 {
 	if (h->name[0] == '\0' || !memchr(h->name, '\0', sizeof(h->name)))
 		return AFS_EBADNAME;
@@ -573,7 +593,8 @@ afs_err vs_volume_create(struct vs_partition *p, const struct vs_header *h, bool
 		vs_volume_unref(v);
 		return err;
 	}
-	log_info("vs.volume.created volume=%u name=%s part=%s", v->id, LOG_SAFE(born.name), p->name);
+	log_info(
+		"vs.volume.created volume=%u name=%s part=%s", v->id, LOG_SAFE(born.name), p->name);
 	*out = v;
 	return AFS_OK;
 }
@@ -588,7 +609,8 @@ afs_err vs_volume_delete(struct vs_volume *v) NO_TSA
 	if (!err) {
 		vs_volume_shut_locked(v);
 		if (renameat(p->vol_fd, folder_of(v, name), p->tmp_fd, aside) != 0)
-			err = log_error(vs_err_of_errno(errno), "vs.volume.rename path=%s/vol/%s errno=%d", p->path, name, errno);
+			err = log_error(vs_err_of_errno(errno),
+				"vs.volume.rename path=%s/vol/%s errno=%d", p->path, name, errno);
 		else
 			v->deleted = true;
 	}
@@ -600,15 +622,16 @@ afs_err vs_volume_delete(struct vs_volume *v) NO_TSA
 	table_remove(v);
 	afs_err left = vs_remove_tree(p->tmp_fd, aside);
 	if (left)
-		log_warn("vs.volume.left path=%s/tmp/%s err=%s text=\"removed at the next start\"", p->path, aside,
-			afs_err_name(left));
+		log_warn("vs.volume.left path=%s/tmp/%s err=%s text=\"removed at the next start\"",
+			p->path, aside, afs_err_name(left));
 	log_info("vs.volume.deleted volume=%u part=%s", v->id, p->name);
 	return err;
 }
 
-/* --- finding -------------------------------------------------------------------------------------------- */
+/* --- finding -------------------------------------------------------------------------- */
 
-afs_err vs_volume_find(struct vs_store *s, const struct vs_partition *p, afs_volid id, struct vs_volume **out)
+afs_err vs_volume_find(
+	struct vs_store *s, const struct vs_partition *p, afs_volid id, struct vs_volume **out)
 {
 	struct vs_volume *v = find(s, p, id);
 	if (!v)

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Storing data: content goes aside while it comes in, and one transaction names it.
  *
- * What a store does to one extent is a piece; the bytes of a piece are one run [from, to), as they come in order:
+ * What a store does to one extent is a piece; the bytes of a piece are one run [from, to), as they
+ * come in order:
  *
- *   NEW     into a file of its own, which replaces the extent.  Old bytes around the run are copied into it.
- *   APPEND  behind the valid bytes of an extent that nobody else has: what is behind them is nothing until the
- *           commit says that it is valid.
- *   PATCH   kept in memory (1 MiB at most) and written over the extent's own bytes AFTER the commit, under the
- *           volume's lock.  Power or process may go between the two: then DV has moved on and the bytes are old, or
- *           some of them new.  The store was never acknowledged, no client holds data of that DV, and
- *           clients of the DV before see that it passed: nobody can take the mixture for what it is not.
- *           Bytes of a patch behind the valid ones are written before the commit, like an APPEND.  The extent's
- *           checksums are absent from that commit on and come back in a second one.
+ *   NEW     into a file of its own, which replaces the extent.  Old bytes around the run are
+ *           copied into it.
+ *   APPEND  behind the valid bytes of an extent that nobody else has: what is behind them is
+ *           nothing until the commit says that it is valid.
+ *   PATCH   kept in memory (1 MiB at most) and written over the extent's own bytes AFTER the
+ *           commit, under the volume's lock.  Power or process may go between the two: then DV has
+ *           moved on and the bytes are old, or some of them new.  The store was never acknowledged,
+ *           no client holds data of that DV, and clients of the DV before see that it passed:
+ *           nobody can take the mixture for what it is not.  Bytes of a patch behind the valid ones
+ *           are written before the commit, like an APPEND.  The extent's checksums are absent from
+ *           that commit on and come back in a second one.
  *
- * Pieces are prepared on the file as it was when the store began.  Had another store the commit meanwhile (DV tells), each
- * piece is rebuilt as NEW on what is there now: slower, and under the lock, but stores never wait for each other's clients. */
+ * Pieces are prepared on the file as it was when the store began.  When another store committed
+ * meanwhile (DV tells), each piece is rebuilt as NEW on what is there now: slower, and under the
+ * lock, but stores never wait for each other's clients. */
 #include "fileserver/store/internal.h"
 
 #include "cell/base/log.h"
@@ -30,40 +34,40 @@ struct piece {
 	uint32_t idx, from, to; /* [from, to) of the extent has come */
 	uint64_t extent;        /* the file written: a new one, or the extent itself */
 	struct vs_fd *fd;
-	uint8_t *buf;           /* PATCH: a buffer, or the writer's `small` */
-	uint64_t old_len;       /* valid bytes there when it began, after truncation */
-	struct vs_fd *base;     /* NEW: the extent to copy old bytes from, NULL: none */
-	bool ready;             /* holds for the DV the store began with */
-	uint64_t len;           /* valid bytes of the result */
-	uint64_t summed;        /* a bit per block whose sum is final */
+	uint8_t *buf;       /* PATCH: a buffer, or the writer's `small` */
+	uint64_t old_len;   /* valid bytes there when it began, after truncation */
+	struct vs_fd *base; /* NEW: the extent to copy old bytes from, NULL: none */
+	bool ready;         /* holds for the DV the store began with */
+	uint64_t len;       /* valid bytes of the result */
+	uint64_t summed;    /* a bit per block whose sum is final */
 	uint8_t sums[64 * 4];
 	size_t sums_n;
-	bool named;             /* by a commit */
+	bool named; /* by a commit */
 };
 
 struct vs_writer {
 	struct list link; /* in the volume's writers */
 	struct vs_volume *v;
 	struct vs_fid fid;
-	struct vs_row base; /* the row when it began */
+	struct vs_row base;                             /* the row when it began */
 	uint64_t pos, length, file_length, kept_length; /* kept: what truncation leaves of `base` */
 	struct vs_set set;
 	bool keep_setid;
 	uint64_t got;
-	uint64_t serial;   /* of the group it writes into: a restore swaps it */
+	uint64_t serial; /* of the group it writes into: a restore swaps it */
 	afs_err err;
 	bool small_result; /* the file will be inline: no pieces on disk */
 	struct piece *piece;
 	size_t pieces, piece_cap;
-	uint8_t *stage;    /* bytes not yet written to the last piece's file */
+	uint8_t *stage; /* bytes not yet written to the last piece's file */
 	size_t staged, stage_full;
-	size_t small_n;    /* of old bytes in `small`, when the result is not inline but `base` was */
+	size_t small_n; /* of old bytes in `small`, when the result is not inline but `base` was */
 	uint8_t small[VS_INLINE_MAX];
 };
 
 enum { STAGE = 4 * VS_SUM_BLOCK };
 
-/* --- buffers ------------------------------------------------------------------------------------------ */
+/* --- buffers -------------------------------------------------------------------------- */
 
 void *vs_buffer_get(struct vs_buffers *b)
 {
@@ -93,7 +97,7 @@ void vs_buffers_fini(struct vs_buffers *b) NO_TSA
 	mtx_fini(&b->lock);
 }
 
-/* --- sums ------------------------------------------------------------------------------------------------- */
+/* --- sums ----------------------------------------------------------------------------- */
 
 static void put_sum(uint8_t *sums, uint64_t block, uint32_t c)
 {
@@ -111,11 +115,14 @@ static void sum_run(struct piece *p, uint64_t off, const uint8_t *at, size_t n)
 	}
 }
 
-/* Sums for what was not whole in a run: read back.  Blocks that no byte came into keep theirs, unless `all`. */
+/* Sums for what was not whole in a run: read back.  Blocks that no byte came into keep theirs,
+ * unless `all`. */
 static afs_err sum_rest(struct vs_store *s, struct piece *p, bool all)
 {
-	uint64_t blocks = (p->len + VS_SUM_BLOCK - 1) / VS_SUM_BLOCK, kept = all ? 0 : p->sums_n / 4;
-	uint64_t low = MIN((uint64_t)p->from, p->old_len); /* a gap behind the old end is zeros now */
+	uint64_t blocks = (p->len + VS_SUM_BLOCK - 1) / VS_SUM_BLOCK,
+		 kept = all ? 0 : p->sums_n / 4;
+	uint64_t low =
+		MIN((uint64_t)p->from, p->old_len); /* a gap behind the old end is zeros now */
 	if (!all && kept < low / VS_SUM_BLOCK) {
 		p->sums_n = 0; /* none were kept for what is before */
 		return AFS_OK;
@@ -123,7 +130,8 @@ static afs_err sum_rest(struct vs_store *s, struct piece *p, bool all)
 	uint8_t *buf = NULL;
 	afs_err err = AFS_OK;
 	for (uint64_t b = 0; b < blocks && !err; b++) {
-		bool touched = b >= kept || ((b + 1) * VS_SUM_BLOCK > low && b * VS_SUM_BLOCK < p->to);
+		bool touched =
+			b >= kept || ((b + 1) * VS_SUM_BLOCK > low && b * VS_SUM_BLOCK < p->to);
 		if (p->summed >> b & 1 || !touched)
 			continue;
 		if (!buf && !(buf = vs_buffer_get(&s->buffers)))
@@ -138,7 +146,7 @@ static afs_err sum_rest(struct vs_store *s, struct piece *p, bool all)
 	return err;
 }
 
-/* --- beginning --------------------------------------------------------------------------------------------- */
+/* --- beginning ------------------------------------------------------------------------ */
 
 static void writer_free(struct vs_writer *w)
 {
@@ -186,8 +194,8 @@ static afs_err begin_locked(struct vs_writer *w)
 	return AFS_OK;
 }
 
-afs_err vs_write_begin(struct vs_volume *v, struct vs_fid fid, const struct vs_write *req, const struct vs_who *who,
-	struct vs_writer **out)
+afs_err vs_write_begin(struct vs_volume *v, struct vs_fid fid, const struct vs_write *req,
+	const struct vs_who *who, struct vs_writer **out)
 {
 	(void)who;
 	if (req->pos > VS_LENGTH_MAX || req->length > VS_LENGTH_MAX - req->pos)
@@ -216,7 +224,7 @@ afs_err vs_write_begin(struct vs_volume *v, struct vs_fid fid, const struct vs_w
 	return err;
 }
 
-/* --- pieces ------------------------------------------------------------------------------------------------- */
+/* --- pieces --------------------------------------------------------------------------- */
 
 static afs_err piece_add(struct vs_writer *w, struct piece **out)
 {
@@ -241,7 +249,8 @@ static uint64_t clipped(uint64_t len, uint32_t idx, uint64_t file_length)
 
 static bool others_write(const struct vs_writer *w, uint64_t extent)
 {
-	list_each(it, &w->v->writers) {
+	list_each(it, &w->v->writers)
+	{
 		const struct vs_writer *o = list_entry(it, struct vs_writer, link);
 		for (size_t i = 0; o != w && i < o->pieces; i++)
 			if (o->piece[i].extent == extent)
@@ -252,7 +261,8 @@ static bool others_write(const struct vs_writer *w, uint64_t extent)
 
 bool vs_writer_has_locked(struct vs_volume *v, uint64_t extent)
 {
-	list_each(it, &v->writers) {
+	list_each(it, &v->writers)
+	{
 		const struct vs_writer *w = list_entry(it, struct vs_writer, link);
 		for (size_t i = 0; i < w->pieces; i++)
 			if (w->piece[i].extent == extent)
@@ -275,7 +285,8 @@ static afs_err new_piece(struct vs_volume *v, struct piece *p, uint64_t base)
 }
 
 /* Decide how [off, off + n) of extent idx shall be stored. */
-static afs_err piece_begin_locked(struct vs_writer *w, struct piece *p, uint32_t idx, uint32_t off, uint64_t n)
+static afs_err piece_begin_locked(
+	struct vs_writer *w, struct piece *p, uint32_t idx, uint32_t off, uint64_t n)
 {
 	struct vs_volume *v = w->v;
 	struct vs_vnode *vn;
@@ -292,7 +303,8 @@ static afs_err piece_begin_locked(struct vs_writer *w, struct piece *p, uint32_t
 	bool own = base.id && base.exclusive && p->old_len == base.len && !others_write(w, base.id);
 	if (own && off >= base.len)
 		p->kind = PIECE_APPEND;
-	else if (own && n <= VS_BUFFER && (off || n < base.len)) /* who replaces all of it has no old bytes to spare */
+	else if (own && n <= VS_BUFFER &&
+		 (off || n < base.len)) /* who replaces all of it has no old bytes to spare */
 		p->kind = PIECE_PATCH;
 	else
 		return new_piece(v, p, base.id);
@@ -319,7 +331,8 @@ static afs_err piece_begin(struct vs_writer *w, uint32_t idx, uint32_t off, uint
 	if (p->kind == PIECE_PATCH && !(p->buf = vs_buffer_get(&w->v->s->buffers)))
 		return AFS_ENOMEM;
 	/* what an earlier store left behind the valid bytes must read as zeros in the gap */
-	if (p->kind == PIECE_APPEND && off > p->old_len && ftruncate(p->fd->fd, (off_t)p->old_len) != 0)
+	if (p->kind == PIECE_APPEND && off > p->old_len &&
+		ftruncate(p->fd->fd, (off_t)p->old_len) != 0)
 		return vs_err_of_errno(errno);
 	return AFS_OK;
 }
@@ -337,12 +350,15 @@ static afs_err flush(struct vs_writer *w)
 	return AFS_OK;
 }
 
-/* Bytes [pos, end) of one file to the same place in another; shared, not copied, where the file system can. */
+/* Bytes [pos, end) of one file to the same place in another; shared, not copied, where the file
+ * system can. */
 static afs_err copy_range(struct vs_store *s, int from, int to, uint64_t pos, uint64_t end)
 {
 	while (pos < end) {
 		off_t in = (off_t)pos, out = (off_t)pos;
-		ssize_t n = vs_write_refused() ? -1 : copy_file_range(from, &in, to, &out, (size_t)(end - pos), 0);
+		ssize_t n = vs_write_refused()
+				    ? -1
+				    : copy_file_range(from, &in, to, &out, (size_t)(end - pos), 0);
 		if (n <= 0 && (n == 0 || errno == ENOSPC || errno == EDQUOT))
 			return n ? AFS_EDISKFULL : AFS_OK; /* behind the end come zeros */
 		if (n < 0)
@@ -371,7 +387,9 @@ static afs_err copy_around(struct vs_volume *v, struct piece *p, int from, const
 	uint64_t before = MIN((uint64_t)p->from, p->old_len), after = MAX((uint64_t)p->to, before);
 	if (small) {
 		TRY(vs_pwrite(p->fd->fd, small, (size_t)before, 0));
-		return after < p->old_len ? vs_pwrite(p->fd->fd, small + after, (size_t)(p->old_len - after), after) : AFS_OK;
+		return after < p->old_len ? vs_pwrite(p->fd->fd, small + after,
+						    (size_t)(p->old_len - after), after)
+					  : AFS_OK;
 	}
 	TRY(copy_range(v->s, from, p->fd->fd, 0, before));
 	return copy_range(v->s, from, p->fd->fd, after, p->old_len);
@@ -395,7 +413,7 @@ static afs_err piece_end(struct vs_writer *w)
 	return p->ready ? sum_rest(v->s, p, true) : AFS_OK;
 }
 
-/* --- bytes coming in ---------------------------------------------------------------------------------------- */
+/* --- bytes coming in ------------------------------------------------------------------ */
 
 static afs_err put_some(struct vs_writer *w, const uint8_t *p, size_t n, size_t *took)
 {
@@ -444,10 +462,11 @@ afs_err vs_write_put(struct vs_writer *w, const void *p, size_t n)
 	return w->err;
 }
 
-/* --- ending ---------------------------------------------------------------------------------------------------- */
+/* --- ending --------------------------------------------------------------------------- */
 
 /* The run of piece `p`, and what is now around it, in a new file. */
-static afs_err rebuild_locked(struct vs_writer *w, struct piece *p, const struct vs_row *cur, uint64_t kept)
+static afs_err rebuild_locked(
+	struct vs_writer *w, struct piece *p, const struct vs_row *cur, uint64_t kept)
 {
 	struct vs_volume *v = w->v;
 	struct vs_extent base = {0};
@@ -461,7 +480,8 @@ static afs_err rebuild_locked(struct vs_writer *w, struct piece *p, const struct
 	made.old_len = clipped(base.id ? base.len : small_n, p->idx, kept);
 	afs_err err = new_piece(v, &made, base.id);
 	if (!err)
-		err = copy_around(v, &made, made.base ? made.base->fd : -1, made.base ? NULL : small);
+		err = copy_around(
+			v, &made, made.base ? made.base->fd : -1, made.base ? NULL : small);
 	if (!err && p->buf)
 		err = vs_pwrite(made.fd->fd, p->buf, p->to - p->from, p->from);
 	else if (!err && p->fd)
@@ -489,8 +509,10 @@ static afs_err rebuild_locked(struct vs_writer *w, struct piece *p, const struct
 	return AFS_OK;
 }
 
-/* An extent that no byte came into but that must be a new file: it was inline, or a clone sees what is cut off. */
-static afs_err rebuild_untouched_locked(struct vs_writer *w, uint32_t idx, const struct vs_row *cur, uint64_t kept)
+/* An extent that no byte came into but that must be a new file: it was inline, or a clone sees
+ * what is cut off. */
+static afs_err rebuild_untouched_locked(
+	struct vs_writer *w, uint32_t idx, const struct vs_row *cur, uint64_t kept)
 {
 	struct piece *p;
 	TRY(piece_add(w, &p));
@@ -513,7 +535,8 @@ struct cut {
 	uint64_t extent, len;
 };
 
-static afs_err cut_locked(struct vs_tx *tx, struct vs_writer *w, const struct vs_row *cur, uint64_t kept, struct cut *cut)
+static afs_err cut_locked(struct vs_tx *tx, struct vs_writer *w, const struct vs_row *cur,
+	uint64_t kept, struct cut *cut)
 {
 	if (cur->kind != VS_EXTENTS || kept >= cur->st.length)
 		return AFS_OK;
@@ -536,7 +559,10 @@ static afs_err cut_locked(struct vs_tx *tx, struct vs_writer *w, const struct vs
 		keep ? DB_BLOB(e.sums, whole) : DB_NULL));
 }
 
-static struct db_value sums_value(const struct piece *p) { return p->sums_n ? DB_BLOB(p->sums, p->sums_n) : DB_NULL; }
+static struct db_value sums_value(const struct piece *p)
+{
+	return p->sums_n ? DB_BLOB(p->sums, p->sums_n) : DB_NULL;
+}
 
 /* Behind the valid bytes of the extent: invisible until the commit. */
 static afs_err patch_tail(const struct piece *p)
@@ -554,12 +580,15 @@ static afs_err name_piece(struct vs_tx *tx, struct vs_writer *w, struct piece *p
 	switch (p->kind) {
 	case PIECE_NEW:
 		TRY(vs_extent_at(v, w->fid.vnode, p->idx, &old));
-		return vs_extent_put(tx, w->fid.vnode, p->idx, &old, p->extent, p->len, p->sums, p->sums_n);
+		return vs_extent_put(
+			tx, w->fid.vnode, p->idx, &old, p->extent, p->len, p->sums, p->sums_n);
 	case PIECE_APPEND:
-		return vs_err_of_db(db_run(v->db, Q_EXTENT_SET, DB_INT(p->extent), DB_INT(p->len), sums_value(p)));
+		return vs_err_of_db(db_run(
+			v->db, Q_EXTENT_SET, DB_INT(p->extent), DB_INT(p->len), sums_value(p)));
 	case PIECE_PATCH:
 		TRY(patch_tail(p));
-		return vs_err_of_db(db_run(v->db, Q_EXTENT_SET, DB_INT(p->extent), DB_INT(p->len), DB_NULL));
+		return vs_err_of_db(
+			db_run(v->db, Q_EXTENT_SET, DB_INT(p->extent), DB_INT(p->len), DB_NULL));
 	}
 	return AFS_EINVAL;
 }
@@ -580,10 +609,12 @@ static afs_err patch_heads_locked(struct vs_writer *w, uint64_t seq)
 		if (end > p->from)
 			TRY(vs_pwrite(p->fd->fd, p->buf, (size_t)(end - p->from), p->from));
 		if (vs_power(v) && fdatasync(p->fd->fd) != 0)
-			return log_error(AFS_EIO, "vs.content.sync volume=%u errno=%d", v->id, errno);
+			return log_error(
+				AFS_EIO, "vs.content.sync volume=%u errno=%d", v->id, errno);
 		p->summed = 0;
 		if (sum_rest(v->s, p, p->sums_n == 0) == AFS_OK && p->sums_n &&
-			db_run(v->db, Q_EXTENT_SET, DB_INT(p->extent), DB_INT(p->len), sums_value(p)) == AFS_OK) {
+			db_run(v->db, Q_EXTENT_SET, DB_INT(p->extent), DB_INT(p->len),
+				sums_value(p)) == AFS_OK) {
 			atomic_fetch_add(&v->committed, 1);
 			v->commits_since_checkpoint++;
 		} /* else: none are kept, which is allowed */
@@ -591,7 +622,8 @@ static afs_err patch_heads_locked(struct vs_writer *w, uint64_t seq)
 	return AFS_OK;
 }
 
-static void set_row(const struct vs_writer *w, struct vs_row *row, const struct vs_who *who, uint64_t length)
+static void set_row(
+	const struct vs_writer *w, struct vs_row *row, const struct vs_who *who, uint64_t length)
 {
 	struct vs_status *st = &row->st;
 	st->length = length;
@@ -610,7 +642,8 @@ static void set_row(const struct vs_writer *w, struct vs_row *row, const struct 
 }
 
 /* All of the file fits into its row. */
-static afs_err store_inline(struct vs_tx *tx, struct vs_writer *w, struct vs_row *row, uint64_t kept, uint64_t length)
+static afs_err store_inline(
+	struct vs_tx *tx, struct vs_writer *w, struct vs_row *row, uint64_t kept, uint64_t length)
 {
 	struct vs_volume *v = tx->v;
 	uint8_t bytes[VS_INLINE_MAX] = {0}, old[VS_INLINE_MAX];
@@ -637,14 +670,17 @@ static afs_err store_inline(struct vs_tx *tx, struct vs_writer *w, struct vs_row
 	return vs_inline_put(tx, row, bytes, (size_t)length);
 }
 
-static afs_err store_extents(struct vs_tx *tx, struct vs_writer *w, struct vs_row *row, const struct vs_row *cur,
-	uint64_t kept, struct cut *cut)
+static afs_err store_extents(struct vs_tx *tx, struct vs_writer *w, struct vs_row *row,
+	const struct vs_row *cur, uint64_t kept, struct cut *cut)
 {
 	bool same = cur->st.dv == w->base.st.dv && cur->kind == w->base.kind;
 	if (w->small_result && w->got) { /* it was to be inline, but the file has grown meanwhile */
 		struct piece *p;
 		TRY(piece_add(w, &p));
-		*p = (struct piece){.kind = PIECE_PATCH, .from = (uint32_t)w->pos, .to = (uint32_t)(w->pos + w->got), .buf = w->small};
+		*p = (struct piece){.kind = PIECE_PATCH,
+			.from = (uint32_t)w->pos,
+			.to = (uint32_t)(w->pos + w->got),
+			.buf = w->small};
 		w->pieces++;
 	}
 	/* before any row changes: rebuilding reads what is there */
@@ -665,14 +701,17 @@ static afs_err store_extents(struct vs_tx *tx, struct vs_writer *w, struct vs_ro
 static void cut_file(struct vs_volume *v, const struct cut *cut)
 {
 	struct vs_fd *fd;
-	if (!cut->extent || vs_fd_get(&v->s->fds, v->data_fd, v->serial, cut->extent, false, &fd) != AFS_OK)
-		return; /* what is behind the valid bytes is nothing; cutting it off only saves space */
+	if (!cut->extent ||
+		vs_fd_get(&v->s->fds, v->data_fd, v->serial, cut->extent, false, &fd) != AFS_OK)
+		/* what is behind the valid bytes is nothing; cutting it off only saves space */
+		return;
 	if (ftruncate(fd->fd, (off_t)cut->len) != 0)
 		log_warn("vs.content.cut volume=%u errno=%d", v->id, errno);
 	vs_fd_put(&v->s->fds, fd);
 }
 
-static afs_err end_locked(struct vs_writer *w, const struct vs_who *who, struct vs_status *out, uint64_t *seq)
+static afs_err end_locked(
+	struct vs_writer *w, const struct vs_who *who, struct vs_status *out, uint64_t *seq)
 {
 	struct vs_volume *v = w->v;
 	struct vs_vnode *vn;
@@ -727,7 +766,8 @@ static afs_err sync_pieces(struct vs_writer *w)
 		if (p->kind == PIECE_PATCH)
 			continue;
 		if (fdatasync(p->fd->fd) != 0)
-			return log_error(vs_err_of_errno(errno), "vs.content.sync volume=%u errno=%d", w->v->id, errno);
+			return log_error(vs_err_of_errno(errno),
+				"vs.content.sync volume=%u errno=%d", w->v->id, errno);
 		made |= p->kind == PIECE_NEW;
 	}
 	return made && fsync(w->v->data_fd) != 0 ? AFS_EIO : AFS_OK;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * kill -9 at random instants: a child does random verbs on a volume, and notes each in memory shared with its parent
- * before it begins and when it was acknowledged.  After the kill the volume must check clean, hold every
- * acknowledged verb, and the one in progress wholly or not at all.  (In-place overwriting is the one exception that
- * the store declares: then DV has moved on, and each byte is the old or the new one.)
- *
- * AFSCELL_CRASH_ROUNDS and AFSCELL_CRASH_SEED in the environment choose how many and which. */
+ * kill -9 at random instants: a child does random verbs on a volume, and notes each in memory
+ * shared with its parent before it begins and when it was acknowledged.  After the kill the volume
+ * must check clean, hold every acknowledged verb, and the one in progress wholly or not at all.
+ * (In-place overwriting is the one exception that the store declares: then DV has moved on, and
+ * each byte is the old or the new one.)  AFSCELL_CRASH_ROUNDS and AFSCELL_CRASH_SEED in the
+ * environment choose how many and which. */
 #include "tests/unit/store/store_lib.h"
 
 #include <fcntl.h>
@@ -18,12 +18,22 @@
 
 enum { DIRS = 4, SLOTS = 40, LARGE_SLOTS = 3, SMALL_MAX = 12000, LARGE_MAX = 9 << 20 };
 
-enum op_kind { OP_NONE, OP_CREATE, OP_STORE, OP_REMOVE, OP_RENAME, OP_MKDIR, OP_RMDIR, OP_CHMOD, OP_SYMLINK };
+enum op_kind {
+	OP_NONE,
+	OP_CREATE,
+	OP_STORE,
+	OP_REMOVE,
+	OP_RENAME,
+	OP_MKDIR,
+	OP_RMDIR,
+	OP_CHMOD,
+	OP_SYMLINK
+};
 enum progress { IDLE, INTENDED, ACKNOWLEDGED };
 
 struct op {
 	enum op_kind kind;
-	unsigned slot, to;     /* to: of a rename */
+	unsigned slot, to; /* to: of a rename */
 	uint32_t pos, n, file_length, seed, mode;
 };
 struct slot { /* name s<i> in directory i % DIRS */
@@ -48,10 +58,16 @@ static uint8_t *bytes_of(struct shared *m, unsigned slot)
 	return slot < LARGE_SLOTS ? m->large[slot] : m->small[slot];
 }
 static uint32_t most(unsigned slot) { return slot < LARGE_SLOTS ? LARGE_MAX : SMALL_MAX; }
-static uint8_t pattern(uint32_t seed, uint32_t i) { return (uint8_t)((seed * 2654435761u + i / 3 * 40503u) >> 11); }
-static void slot_name(unsigned slot, char out[24]) { snprintf(out, 24, "slot-%u%s", slot, slot % 3 ? "" : "-of-two-slots"); }
+static uint8_t pattern(uint32_t seed, uint32_t i)
+{
+	return (uint8_t)((seed * 2654435761u + i / 3 * 40503u) >> 11);
+}
+static void slot_name(unsigned slot, char out[24])
+{
+	snprintf(out, 24, "slot-%u%s", slot, slot % 3 ? "" : "-of-two-slots");
+}
 
-/* --- the model ------------------------------------------------------------------------------------------- */
+/* --- the model ------------------------------------------------------------------------ */
 
 /* Makes no difference when done twice: the child may die in the middle of it. */
 static void apply(struct shared *m, const struct op *op, const struct slot *before)
@@ -103,11 +119,14 @@ static void apply(struct shared *m, const struct op *op, const struct slot *befo
 static struct op choose(struct shared *m)
 {
 	uint64_t *r = &m->rng;
-	struct op op = {.slot = below(r, 4) ? LARGE_SLOTS + below(r, SLOTS - LARGE_SLOTS) : below(r, LARGE_SLOTS)};
+	struct op op = {.slot = below(r, 4) ? LARGE_SLOTS + below(r, SLOTS - LARGE_SLOTS)
+					    : below(r, LARGE_SLOTS)};
 	const struct slot *s = &m->slot[op.slot];
 	op.seed = next_random(r);
 	if (!s->there) {
-		op.kind = op.slot < LARGE_SLOTS || below(r, 4) ? OP_CREATE : below(r, 2) ? OP_MKDIR : OP_SYMLINK;
+		op.kind = op.slot < LARGE_SLOTS || below(r, 4) ? OP_CREATE
+			  : below(r, 2)                        ? OP_MKDIR
+							       : OP_SYMLINK;
 		return op;
 	}
 	uint32_t k = below(r, 12);
@@ -117,7 +136,8 @@ static struct op choose(struct shared *m)
 		op.kind = OP_RENAME;
 		op.to = LARGE_SLOTS + below(r, SLOTS - LARGE_SLOTS);
 		bool replaces = m->slot[op.to].there;
-		if (op.to == op.slot || (replaces && (m->slot[op.to].type == AFS_DIR) != (s->type == AFS_DIR)))
+		if (op.to == op.slot ||
+			(replaces && (m->slot[op.to].type == AFS_DIR) != (s->type == AFS_DIR)))
 			op.kind = OP_NONE;
 	} else if (k == 2 && s->type != AFS_SYMLINK) {
 		op.kind = OP_CHMOD;
@@ -136,7 +156,7 @@ static struct op choose(struct shared *m)
 	return op;
 }
 
-/* --- the child --------------------------------------------------------------------------------------------- */
+/* --- the child ------------------------------------------------------------------------ */
 
 static struct vs_fid dirs[DIRS];
 
@@ -175,11 +195,13 @@ static afs_err carry_out(struct vs_volume *v, const struct op *op)
 	case OP_RENAME:
 		return vs_rename(v, dir, name, dirs[op->to % DIRS], to, true, &who, &renamed);
 	case OP_CHMOD:
-		return vs_set_status(v, fid_of(v, op->slot), &(struct vs_set){.mask = VS_SET_MODE, .mode = op->mode}, &who, &st);
+		return vs_set_status(v, fid_of(v, op->slot),
+			&(struct vs_set){.mask = VS_SET_MODE, .mode = op->mode}, &who, &st);
 	case OP_STORE: {
 		static uint8_t junk[LARGE_MAX];
 		struct vs_writer *w;
-		const struct vs_write req = {.pos = op->pos, .length = op->n, .file_length = op->file_length};
+		const struct vs_write req = {
+			.pos = op->pos, .length = op->n, .file_length = op->file_length};
 		for (uint32_t i = 0; i < op->n; i++)
 			junk[i] = pattern(op->seed, i);
 		TRY(vs_write_begin(v, fid_of(v, op->slot), &req, &who, &w));
@@ -230,9 +252,10 @@ static void work_until_killed(struct fix *x, struct shared *m)
 	}
 }
 
-/* --- the verdict --------------------------------------------------------------------------------------------- */
+/* --- the verdict ---------------------------------------------------------------------- */
 
-static bool same_slot(struct vs_volume *v, struct shared *m, unsigned slot, const uint8_t *mixed_with, bool *mixed)
+static bool same_slot(struct vs_volume *v, struct shared *m, unsigned slot,
+	const uint8_t *mixed_with, bool *mixed)
 {
 	const struct slot *s = &m->slot[slot];
 	char name[24];
@@ -252,7 +275,8 @@ static bool same_slot(struct vs_volume *v, struct shared *m, unsigned slot, cons
 		return false;
 	size_t len;
 	CLEANUP(heap) uint8_t *have = content(v, f, &len);
-	const uint8_t *want = s->type == AFS_SYMLINK ? (const uint8_t *)"target" : bytes_of(m, slot);
+	const uint8_t *want =
+		s->type == AFS_SYMLINK ? (const uint8_t *)"target" : bytes_of(m, slot);
 	for (size_t i = 0; i < len; i++) {
 		if (have[i] == want[i])
 			continue;
@@ -289,7 +313,8 @@ static int verdict(struct fix *x, struct shared *m)
 		return same(x->v, m, -1, -1) ? 0 : 2;
 	if (!same(x->v, m, (int)op.slot, to))
 		return 3;
-	if (same_slot(x->v, m, op.slot, NULL, NULL) && (to < 0 || same_slot(x->v, m, op.to, NULL, NULL)))
+	if (same_slot(x->v, m, op.slot, NULL, NULL) &&
+		(to < 0 || same_slot(x->v, m, op.to, NULL, NULL)))
 		return 0; /* as before */
 	CLEANUP(heap) uint8_t *was = mem_alloc(LARGE_MAX, 1);
 	uint32_t kept = MIN(m->before.length, op.file_length);
@@ -298,7 +323,7 @@ static int verdict(struct fix *x, struct shared *m)
 	if (!same_slot(x->v, m, op.slot, op.kind == OP_STORE ? was : NULL, &mixed) ||
 		(to >= 0 && !same_slot(x->v, m, op.to, NULL, NULL)))
 		return 4; /* neither before nor after */
-	if (mixed) { /* the model goes on with what is there */
+	if (mixed) {      /* the model goes on with what is there */
 		CLEANUP(heap) uint8_t *have = content(x->v, fid_of(x->v, op.slot), &n);
 		memcpy(bytes_of(m, op.slot), have, n);
 	}
@@ -334,7 +359,8 @@ static void run(enum vs_durability durability, long rounds, uint64_t seed)
 		make_folder(x.v, root, name);
 	}
 	fix_close(&x);
-	struct shared *m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct shared *m =
+		mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(m != MAP_FAILED);
 	m->rng = seed;
 	uint64_t rng = seed;
@@ -347,7 +373,8 @@ static void run(enum vs_durability durability, long rounds, uint64_t seed)
 		kill(child, SIGKILL);
 		int how = reap(child);
 		if (how != 1000 + SIGKILL)
-			fail_msg("round %ld, seed %llu: the worker ended by itself: %d", i, (unsigned long long)seed, how);
+			fail_msg("round %ld, seed %llu: the worker ended by itself: %d", i,
+				(unsigned long long)seed, how);
 		child = fork();
 		if (child == 0) {
 			int v = verdict(&x, m);
@@ -359,8 +386,10 @@ static void run(enum vs_durability durability, long rounds, uint64_t seed)
 		how = reap(child);
 		(void)below(&rng, 2);
 		if (how)
-			fail_msg("round %ld, seed %llu, operation %d on slot %u, progress %d: verdict %d", i, (unsigned long long)seed,
-				(int)m->op.kind, m->op.slot, (int)m->progress, how);
+			fail_msg("round %ld, seed %llu, operation %d on slot %u, progress %d: "
+				 "verdict %d",
+				i, (unsigned long long)seed, (int)m->op.kind, m->op.slot,
+				(int)m->progress, how);
 	}
 	print_message("%ld rounds, %ld verbs acknowledged\n", rounds, m->done);
 	assert_true(m->done > rounds);
@@ -370,13 +399,16 @@ static void run(enum vs_durability durability, long rounds, uint64_t seed)
 static void killed_at_any_instant_a_volume_is_right_and_holds_what_was_acknowledged(void **state)
 {
 	(void)state;
-	run(VS_PROCESS, from_environment("AFSCELL_CRASH_ROUNDS", 40), (uint64_t)from_environment("AFSCELL_CRASH_SEED", 1));
+	run(VS_PROCESS, from_environment("AFSCELL_CRASH_ROUNDS", 40),
+		(uint64_t)from_environment("AFSCELL_CRASH_SEED", 1));
 }
 
 static void so_it_is_when_commits_are_synced(void **state)
 {
 	(void)state;
-	run(VS_POWER, from_environment("AFSCELL_CRASH_ROUNDS", 40) / 4, (uint64_t)from_environment("AFSCELL_CRASH_SEED", 1) + 1000);
+	run(VS_POWER, from_environment("AFSCELL_CRASH_ROUNDS", 40) / 4,
+		(uint64_t)from_environment("AFSCELL_CRASH_SEED", 1) + 1000);
 }
 
-TEST_MAIN(T(killed_at_any_instant_a_volume_is_right_and_holds_what_was_acknowledged), T(so_it_is_when_commits_are_synced))
+TEST_MAIN(T(killed_at_any_instant_a_volume_is_right_and_holds_what_was_acknowledged),
+	T(so_it_is_when_commits_are_synced))

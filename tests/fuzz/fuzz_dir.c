@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Directory objects from dumps and disks: no stray access whatever the bytes; what repair accepts is right,
- * and then lookups, additions and removals keep it right. */
+ * Directory objects from dumps and disks: no stray access whatever the bytes; what repair accepts
+ * is right, and then lookups, additions and removals keep it right. */
 #include "cell/base/mem.h"
 #include "fileserver/store/dir.h"
 
@@ -39,7 +39,8 @@ static void use(struct vs_dir *d)
 	if (vs_dir_is_empty(d) != (n.seen - n.n == 2))
 		abort();
 	for (size_t i = 0; i < n.n; i++)
-		if (vs_dir_add(d, n.some[i], 2, 2) != AFS_OK || vs_dir_add(d, n.some[i], 2, 2) != AFS_EEXIST)
+		if (vs_dir_add(d, n.some[i], 2, 2) != AFS_OK ||
+			vs_dir_add(d, n.some[i], 2, 2) != AFS_EEXIST)
 			abort();
 	if (vs_dir_verify(d, NULL, NULL) != 0)
 		abort();

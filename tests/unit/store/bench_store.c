@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * How fast the store's verbs are: bench_store [files] [process|power] [folder] [MiB].  Prints one line per verb. */
+ * How fast the store's verbs are: bench_store [files] [process|power] [folder] [MiB].  Prints one
+ * line per verb. */
 #include "cell/base/log.h"
 #include "fileserver/store/store.h"
 
@@ -39,8 +40,8 @@ static mono_ns start(void)
 static void report(const char *what, long n, mono_ns since)
 {
 	double s = (double)(clk_mono() - since) / 1e9;
-	printf("%-34s %8ld  %9.0f /s  %7.2f us, %7.2f us of CPU\n", what, n, (double)n / s, s / (double)n * 1e6,
-		(cpu_us() - cpu_before) / (double)n);
+	printf("%-34s %8ld  %9.0f /s  %7.2f us, %7.2f us of CPU\n", what, n, (double)n / s,
+		s / (double)n * 1e6, (cpu_us() - cpu_before) / (double)n);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -55,7 +56,8 @@ static void *keeper(void *s)
 	return NULL;
 }
 
-static struct vs_fid store_file(struct vs_volume *v, struct vs_fid dir, const char *name, const void *data, size_t n)
+static struct vs_fid store_file(
+	struct vs_volume *v, struct vs_fid dir, const char *name, const void *data, size_t n)
 {
 	struct vs_made made;
 	struct vs_status st;
@@ -151,7 +153,8 @@ int main(int argc, char **argv)
 	at = start();
 	for (long i = 0; i < mib; i++) {
 		struct vs_writer *w;
-		const struct vs_write req = {(uint64_t)i << 20, sizeof(big), (uint64_t)mib << 20, NULL, false};
+		const struct vs_write req = {
+			(uint64_t)i << 20, sizeof(big), (uint64_t)mib << 20, NULL, false};
 		must(vs_write_begin(v, large, &req, &who, &w), "begin");
 		for (size_t o = 0; o < sizeof(big); o += 1408)
 			must(vs_write_put(w, big + o, MIN((size_t)1408, sizeof(big) - o)), "put");
@@ -161,7 +164,8 @@ int main(int argc, char **argv)
 	at = start();
 	for (long i = 0; i < mib; i++) {
 		struct vs_writer *w;
-		const struct vs_write req = {(uint64_t)i << 20, sizeof(big), (uint64_t)mib << 20, NULL, false};
+		const struct vs_write req = {
+			(uint64_t)i << 20, sizeof(big), (uint64_t)mib << 20, NULL, false};
 		must(vs_write_begin(v, large, &req, &who, &w), "begin");
 		must(vs_write_put(w, big, sizeof(big)), "put");
 		must(vs_write_end(w, &who, &st), "end");

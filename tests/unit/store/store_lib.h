@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the store's tests share: a store in a scratch folder with one volume, and short forms of verbs. */
+ * What the store's tests share: a store in a scratch folder with one volume, and short forms of
+ * verbs. */
 #pragma once
 #include "tests/lib/test.h"
 
@@ -111,8 +112,8 @@ static inline struct vs_fid make_folder(struct vs_volume *v, struct vs_fid dir, 
 	return m.node.fid;
 }
 
-static inline afs_err try_store(struct vs_volume *v, struct vs_fid f, uint64_t pos, const void *p, size_t n,
-	uint64_t file_length, struct vs_status *st)
+static inline afs_err try_store(struct vs_volume *v, struct vs_fid f, uint64_t pos, const void *p,
+	size_t n, uint64_t file_length, struct vs_status *st)
 {
 	struct vs_writer *w;
 	const struct vs_write req = {.pos = pos, .length = n, .file_length = file_length};
@@ -123,8 +124,8 @@ static inline afs_err try_store(struct vs_volume *v, struct vs_fid f, uint64_t p
 	return end;
 }
 
-static inline struct vs_status store(struct vs_volume *v, struct vs_fid f, uint64_t pos, const void *p, size_t n,
-	uint64_t file_length)
+static inline struct vs_status store(struct vs_volume *v, struct vs_fid f, uint64_t pos,
+	const void *p, size_t n, uint64_t file_length)
 {
 	struct vs_status st;
 	assert_ok(try_store(v, f, pos, p, n, file_length, &st));
@@ -141,7 +142,8 @@ static inline uint8_t *content(struct vs_volume *v, struct vs_fid f, size_t *n)
 	assert_non_null(p);
 	for (size_t pos = 0; pos < st.length;) {
 		size_t got;
-		assert_ok(vs_file_read(file, pos, p + pos, (size_t)MIN(st.length - pos, (uint64_t)100000), &got));
+		assert_ok(vs_file_read(
+			file, pos, p + pos, (size_t)MIN(st.length - pos, (uint64_t)100000), &got));
 		assert_true(got > 0);
 		pos += got;
 	}

@@ -34,7 +34,7 @@ static void populate(struct fix *x)
 	f = make_file(x->v, d, "small"); /* 4 */
 	store(x->v, f, 0, data, 1000, 1000);
 	assert_ok(vs_link(x->v, d, "small2", f, &who, &m));
-	make_file(x->v, root, "empty"); /* 6 */
+	make_file(x->v, root, "empty");                                              /* 6 */
 	assert_ok(vs_make_symlink(x->v, root, "link", "target", 6, &who, NULL, &m)); /* 8 */
 }
 
@@ -100,9 +100,12 @@ static void damaged_rows_are_named(void **state)
 		{"UPDATE volumes SET files = files - 1", VS_F_QUOTA},
 		{"UPDATE volumes SET uniq = 3", VS_F_ROW},
 		{"DELETE FROM dir_pages WHERE vnode = 3", VS_F_DIR},
-		{"DELETE FROM blobs WHERE id = (SELECT content FROM vnodes WHERE key >> 31 = 4)", VS_F_CONTENT},
+		{"DELETE FROM blobs WHERE id = (SELECT content FROM vnodes WHERE key >> 31 = 4)",
+			VS_F_CONTENT},
 		{"INSERT INTO blobs VALUES(7777, x'00')", VS_F_ORPHAN},
-		{"UPDATE blobs SET data = zeroblob(2048) WHERE id = (SELECT blob FROM dir_pages WHERE vnode = 3)", VS_F_DIR},
+		{"UPDATE blobs SET data = zeroblob(2048) WHERE id = (SELECT blob FROM dir_pages "
+		 "WHERE vnode = 3)",
+			VS_F_DIR},
 		{"UPDATE dir_pages SET vnode = 7 WHERE vnode = 5", VS_F_ORPHAN},
 		{"UPDATE extents SET refs = 2", VS_F_ORPHAN},
 		{"UPDATE extents SET len = len - 1 WHERE id = 1", VS_F_CONTENT},
@@ -151,7 +154,8 @@ static void damaged_files_are_named(void **state)
 	close(fd);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(findings(x.v, false), 1);
-	snprintf(stray, sizeof(stray), "%.*s/00000000000000ff", (int)(strrchr(path, '/') - path), path);
+	snprintf(stray, sizeof(stray), "%.*s/00000000000000ff", (int)(strrchr(path, '/') - path),
+		path);
 	close(open(stray, O_CREAT | O_WRONLY, 0600));
 	assert_int_equal(findings(x.v, false), 2);
 	snprintf(stray, sizeof(stray), "%.*s/what?", (int)(strrchr(path, '/') - path), path);
@@ -188,9 +192,13 @@ static void *work(void *arg)
 		struct vs_writer *wr;
 		snprintf(name, sizeof(name), "f%u", below(&rng, 20));
 		struct vs_fid f;
-		uint64_t pos = below(&rng, 6 << 20), len = below(&rng, 2) ? below(&rng, 3000) : below(&rng, 2 << 20);
-		const struct vs_write req = {.pos = pos, .length = len, .file_length = below(&rng, 4) ? UINT64_MAX : pos};
-		if (vs_lookup(w->v, dir, name, &f) != AFS_OK && vs_create_file(w->v, dir, name, &me, NULL, &m) == AFS_OK)
+		uint64_t pos = below(&rng, 6 << 20),
+			 len = below(&rng, 2) ? below(&rng, 3000) : below(&rng, 2 << 20);
+		const struct vs_write req = {.pos = pos,
+			.length = len,
+			.file_length = below(&rng, 4) ? UINT64_MAX : pos};
+		if (vs_lookup(w->v, dir, name, &f) != AFS_OK &&
+			vs_create_file(w->v, dir, name, &me, NULL, &m) == AFS_OK)
 			f = m.node.fid;
 		f = below(&rng, 3) ? f : shared;
 		if (vs_write_begin(w->v, f, &req, &me, &wr) == AFS_OK) {
@@ -207,10 +215,10 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void it_finds_nothing_while_others_work(void **state)
+static void check_while_others_work(enum vs_durability durability)
 {
-	(void)state;
-	FIX(x);
+	CLEANUP(fix) struct fix x = {.config = {.durability = durability}};
+	fix_init(&x);
 	atomic_bool stop = false;
 	enum { WORKERS = 3, CHECKS = 12 };
 	struct worker w[WORKERS];
@@ -235,6 +243,18 @@ static void it_finds_nothing_while_others_work(void **state)
 	assert_clean(x.v);
 }
 
+static void it_finds_nothing_while_others_work(void **state)
+{
+	(void)state;
+	check_while_others_work(VS_PROCESS);
+}
+
+static void nor_when_they_wait_for_each_others_commits(void **state)
+{
+	(void)state;
+	check_while_others_work(VS_POWER);
+}
+
 static int fill(void **state)
 {
 	(void)state;
@@ -247,8 +267,11 @@ static int fill(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(a_volume_that_is_right_has_no_findings), T(damaged_rows_are_named), T(damaged_files_are_named),
+		T(a_volume_that_is_right_has_no_findings),
+		T(damaged_rows_are_named),
+		T(damaged_files_are_named),
 		T(it_finds_nothing_while_others_work),
+		T(nor_when_they_wait_for_each_others_commits),
 	};
 	return cmocka_run_group_tests_name(__FILE__, tests, fill, NULL);
 }

@@ -32,7 +32,8 @@ static size_t extent_files(struct fix *x)
 	return n;
 }
 
-static struct vs_writer *begin(struct vs_volume *v, struct vs_fid f, uint64_t pos, uint64_t n, uint64_t file_length)
+static struct vs_writer *begin(
+	struct vs_volume *v, struct vs_fid f, uint64_t pos, uint64_t n, uint64_t file_length)
 {
 	struct vs_writer *w;
 	const struct vs_write req = {.pos = pos, .length = n, .file_length = file_length};
@@ -68,7 +69,8 @@ static void a_store_sets_times_author_and_mode_as_asked(void **state)
 	FIX(x);
 	struct vs_status st;
 	struct vs_fid f = make_file(x.v, root, "f");
-	assert_ok(vs_set_status(x.v, f, &(struct vs_set){.mask = VS_SET_MODE, .mode = 06755}, &who, &st));
+	assert_ok(vs_set_status(
+		x.v, f, &(struct vs_set){.mask = VS_SET_MODE, .mode = 06755}, &who, &st));
 	who.now += SEC(3);
 	who.id = 7;
 	st = store(x.v, f, 0, "a", 1, 1);
@@ -76,7 +78,8 @@ static void a_store_sets_times_author_and_mode_as_asked(void **state)
 	assert_int_equal(st.author, 7);
 	assert_int_equal(st.mode, 0755); /* set-id goes, both kinds */
 	const struct vs_set set = {VS_SET_MTIME | VS_SET_MODE, SEC(3), 0, 0, 06700};
-	const struct vs_write req = {.pos = 0, .length = 1, .file_length = 1, .set = &set, .keep_setid = true};
+	const struct vs_write req = {
+		.pos = 0, .length = 1, .file_length = 1, .set = &set, .keep_setid = true};
 	struct vs_writer *w;
 	assert_ok(vs_write_begin(x.v, f, &req, &who, &w));
 	assert_ok(vs_write_put(w, "b", 1));
@@ -98,7 +101,9 @@ static void only_files_take_data_and_sizes_have_an_end(void **state)
 	assert_err(vs_write_begin(x.v, m.node.fid, &one, &who, &w), AFS_EISDIR);
 	struct vs_fid f = make_file(x.v, root, "f");
 	const struct vs_write far[] = {
-		{.pos = UINT64_MAX, .length = 1}, {.pos = 1, .length = UINT64_MAX}, {.pos = UINT64_C(1) << 60},
+		{.pos = UINT64_MAX, .length = 1},
+		{.pos = 1, .length = UINT64_MAX},
+		{.pos = UINT64_C(1) << 60},
 		{.pos = UINT64_C(1) << 53, .length = (UINT64_C(1) << 53) + 1},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(far); i++)
@@ -118,7 +123,8 @@ static void what_came_of_a_store_that_stopped_is_kept(void **state)
 	(void)state;
 	FIX(x);
 	struct vs_status st;
-	static const size_t came[] = {0, 1, 4096, 4097, 70000, (4 << 20) - 1, 4 << 20, (4 << 20) + 5, 9 << 20};
+	static const size_t came[] = {
+		0, 1, 4096, 4097, 70000, (4 << 20) - 1, 4 << 20, (4 << 20) + 5, 9 << 20};
 	for (size_t i = 0; i < ARRAY_SIZE(came); i++) {
 		char name[16];
 		snprintf(name, sizeof(name), "f%zu", i);
@@ -132,7 +138,8 @@ static void what_came_of_a_store_that_stopped_is_kept(void **state)
 		if (came[i] >= 3)
 			assert_content(x.v, f, data, came[i]);
 		else
-			assert_content(x.v, f, came[i] ? (const char[]){(char)data[0], 'l', 'd'} : "old", 3);
+			assert_content(x.v, f,
+				came[i] ? (const char[]){(char)data[0], 'l', 'd'} : "old", 3);
 	}
 	assert_clean(x.v);
 }
@@ -168,7 +175,8 @@ static void offsets_about_two_and_four_gib_are_told_apart(void **state)
 	(void)state;
 	FIX(x);
 	struct vs_fid f = make_file(x.v, root, "f");
-	static const uint64_t at[] = {0, 0x7fffffff, 0x80000000, 0x80000001, 0xffffffff, 0x100000000, 0x100000001};
+	static const uint64_t at[] = {
+		0, 0x7fffffff, 0x80000000, 0x80000001, 0xffffffff, 0x100000000, 0x100000001};
 	for (size_t i = 0; i < ARRAY_SIZE(at); i++) {
 		char mark = (char)('A' + i);
 		store(x.v, f, at[i], &mark, 1, UINT64_C(1) << 40);
@@ -234,15 +242,15 @@ static void extents_are_overwritten_extended_and_cut_in_every_way(void **state)
 	static const struct {
 		uint32_t pos, n, length;
 	} op[] = {
-		{100, 50, 9 << 20},                      /* in place */
-		{(4 << 20) - 10, 20, 9 << 20},           /* over the seam */
-		{0, 2 << 20, 9 << 20},                   /* more than is kept in memory: a new extent */
-		{(9 << 20) - 5, 10, (9 << 20) + 5},      /* over the end */
-		{65536, 65536, (9 << 20) + 5},           /* a whole block */
-		{65535, 3, (5 << 20) + 77},              /* with a cut elsewhere */
-		{(5 << 20) + 70, 3, (5 << 20) + 73},     /* with a cut right there */
-		{(5 << 20) + 60, 100000, 6 << 20},       /* cut, overwritten, extended */
-		{9 << 20, 7, (9 << 20) + 7},             /* a gap */
+		{100, 50, 9 << 20},                  /* in place */
+		{(4 << 20) - 10, 20, 9 << 20},       /* over the seam */
+		{0, 2 << 20, 9 << 20},               /* more than is kept in memory: a new extent */
+		{(9 << 20) - 5, 10, (9 << 20) + 5},  /* over the end */
+		{65536, 65536, (9 << 20) + 5},       /* a whole block */
+		{65535, 3, (5 << 20) + 77},          /* with a cut elsewhere */
+		{(5 << 20) + 70, 3, (5 << 20) + 73}, /* with a cut right there */
+		{(5 << 20) + 60, 100000, 6 << 20},   /* cut, overwritten, extended */
+		{9 << 20, 7, (9 << 20) + 7},         /* a gap */
 		{1, 1, 4097},
 		{0, 4097, 4097},
 	};
@@ -252,7 +260,8 @@ static void extents_are_overwritten_extended_and_cut_in_every_way(void **state)
 		if (op[i].length < old)
 			memset(want + op[i].length, 0, sizeof(want) - op[i].length);
 		memcpy(want + op[i].pos, data + 3 * i + 1, op[i].n);
-		struct vs_status st = store(x.v, f, op[i].pos, data + 3 * i + 1, op[i].n, op[i].length);
+		struct vs_status st =
+			store(x.v, f, op[i].pos, data + 3 * i + 1, op[i].n, op[i].length);
 		assert_int_equal(st.length, length);
 		assert_content(x.v, f, want, length);
 		assert_clean(x.v);
@@ -273,8 +282,14 @@ static void two_stores_at_once_both_count_and_the_later_end_wins(void **state)
 	static const struct {
 		uint32_t a, a_n, b, b_n;
 	} op[] = {
-		{0, 1000, 500, 1000}, {BASE, 100000, BASE, 5000}, {BASE, 5000, BASE, 100000}, {0, 3 << 20, 1 << 20, 3 << 20},
-		{(4 << 20) - 100, 200, (4 << 20) - 50, 200}, {BASE + 10, 10, BASE - 10, 100}, {0, BASE, 10, 10}, {10, 10, 0, BASE},
+		{0, 1000, 500, 1000},
+		{BASE, 100000, BASE, 5000},
+		{BASE, 5000, BASE, 100000},
+		{0, 3 << 20, 1 << 20, 3 << 20},
+		{(4 << 20) - 100, 200, (4 << 20) - 50, 200},
+		{BASE + 10, 10, BASE - 10, 100},
+		{0, BASE, 10, 10},
+		{10, 10, 0, BASE},
 		{BASE - 10, 300000, BASE, 10},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(op); i++) {
@@ -296,7 +311,8 @@ static void two_stores_at_once_both_count_and_the_later_end_wins(void **state)
 		assert_int_equal(st.dv, 3);
 		memcpy(want + op[i].a, data + 7, op[i].a_n);
 		memcpy(want + op[i].b, data + 99, op[i].b_n);
-		size_t n = MAX((size_t)BASE, MAX((size_t)op[i].a + op[i].a_n, (size_t)op[i].b + op[i].b_n));
+		size_t n = MAX((size_t)BASE,
+			MAX((size_t)op[i].a + op[i].a_n, (size_t)op[i].b + op[i].b_n));
 		assert_content(x.v, f, want, n);
 		assert_clean(x.v);
 	}
@@ -311,7 +327,8 @@ static void a_store_survives_what_others_do_to_its_file_meanwhile(void **state)
 	struct vs_fid f = make_file(x.v, root, "f");
 	store(x.v, f, 0, data, 5 << 20, 5 << 20);
 
-	struct vs_writer *w = begin(x.v, f, 5 << 20, 1000, 6 << 20); /* appends while it is cut to nothing */
+	struct vs_writer *w =
+		begin(x.v, f, 5 << 20, 1000, 6 << 20); /* appends while it is cut to nothing */
 	assert_ok(vs_write_put(w, data, 1000));
 	store(x.v, f, 0, "", 0, 0);
 	assert_ok(vs_write_end(w, &who, &st));
@@ -401,8 +418,10 @@ static void what_an_epoch_saw_stays(void **state)
 {
 	(void)state;
 	FIX(x);
-	struct vs_fid d = make_folder(x.v, root, "d"), e = make_folder(x.v, root, "e"), small = make_file(x.v, d, "small");
-	struct vs_fid large = make_file(x.v, d, "large"), gone = make_file(x.v, d, "gone"), cut = make_file(x.v, d, "cut");
+	struct vs_fid d = make_folder(x.v, root, "d"), e = make_folder(x.v, root, "e"),
+		      small = make_file(x.v, d, "small");
+	struct vs_fid large = make_file(x.v, d, "large"), gone = make_file(x.v, d, "gone"),
+		      cut = make_file(x.v, d, "cut");
 	struct vs_fid dead = make_folder(x.v, e, "dead");
 	store(x.v, small, 0, "small", 5, 5);
 	store(x.v, large, 0, data, 6 << 20, 6 << 20);
@@ -422,7 +441,8 @@ static void what_an_epoch_saw_stays(void **state)
 	store(x.v, cut, 5000000, "", 0, 5000000);
 	assert_ok(vs_remove(x.v, d, "gone", &who, &r));
 	assert_ok(vs_remove_dir(x.v, e, "dead", &who, &r));
-	assert_ok(vs_set_status(x.v, cut, &(struct vs_set){.mask = VS_SET_MODE, .mode = 0}, &who, &st));
+	assert_ok(vs_set_status(
+		x.v, cut, &(struct vs_set){.mask = VS_SET_MODE, .mode = 0}, &who, &st));
 	struct vs_fid again = make_file(x.v, d, "gone");
 	assert_int_equal(again.vnode, gone.vnode); /* the number lives twice, in two epochs */
 	assert_true(dead.vnode != 0);
@@ -444,13 +464,17 @@ static void what_an_epoch_saw_stays(void **state)
 	static const char *const sql[] = {
 		"SELECT count(*) FROM vnodes WHERE (key & 2147483647) <= 1 AND died > 1",
 		"SELECT count(*) FROM dir_pages WHERE born <= 1 AND died > 1",
-		"SELECT count(*) FROM file_extents f JOIN extents e ON e.id = f.extent WHERE f.born <= 1 AND f.died > 1",
+		("SELECT count(*) FROM file_extents f JOIN extents e ON e.id = f.extent "
+		 "WHERE f.born <= 1 AND f.died > 1"),
 		"SELECT b.data FROM vnodes v JOIN blobs b ON b.id = v.content WHERE v.key = ?1",
 		"SELECT extent FROM file_extents WHERE vnode = ?1 AND idx = ?2 AND born = 1",
 		"SELECT mode * 100000000 + length FROM vnodes WHERE key = ?1",
 	};
-	const struct db_schema past = {.name = "volume", .migrations = vs_schema.migrations, .version = vs_schema.version,
-		.sql = sql, .sql_count = ARRAY_SIZE(sql)};
+	const struct db_schema past = {.name = "volume",
+		.migrations = vs_schema.migrations,
+		.version = vs_schema.version,
+		.sql = sql,
+		.sql_count = ARRAY_SIZE(sql)};
 	vs_volume_shut_locked(x.v);
 	char path[300];
 	snprintf(path, sizeof(path), "%s/vol/%d/meta.db", x.dir, VOL);
@@ -474,10 +498,12 @@ static void what_an_epoch_saw_stays(void **state)
 		struct vs_fid f;
 		uint32_t idx;
 		size_t n;
-	} piece[] = {{large, 0, 4 << 20}, {large, 1, 2 << 20}, {gone, 0, 5000}, {cut, 1, 4 << 20}, {cut, 2, 1 << 20}};
+	} piece[] = {{large, 0, 4 << 20}, {large, 1, 2 << 20}, {gone, 0, 5000}, {cut, 1, 4 << 20},
+		{cut, 2, 1 << 20}};
 	for (size_t i = 0; i < ARRAY_SIZE(piece); i++) {
 		assert_ok(db_get_int(db, 4, &k, DB_INT(piece[i].f.vnode), DB_INT(piece[i].idx)));
-		snprintf(path, sizeof(path), "%s/vol/%d/data/%016llx", x.dir, VOL, (unsigned long long)k);
+		snprintf(path, sizeof(path), "%s/vol/%d/data/%016llx", x.dir, VOL,
+			(unsigned long long)k);
 		FILE *file_of = fopen(path, "r");
 		assert_non_null(file_of);
 		CLEANUP(heap) uint8_t *bytes = mem_alloc(piece[i].n, 1);
@@ -498,7 +524,8 @@ static void checksums_are_castagnolis(void **state)
 	assert_int_equal(vs_crc32c(0, zeros, 32), 0x8a9136aa); /* RFC 3720, B.4 */
 	for (size_t n = 0; n < 100; n++) {
 		assert_int_equal(vs_crc32c(0, data, n), vs_crc32c_plain(0, data, n));
-		assert_int_equal(vs_crc32c(vs_crc32c(0, data, n), data + n, 50), vs_crc32c(0, data, n + 50));
+		assert_int_equal(
+			vs_crc32c(vs_crc32c(0, data, n), data + n, 50), vs_crc32c(0, data, n + 50));
 	}
 }
 
@@ -512,15 +539,19 @@ static int fill(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(position_length_and_file_length_mean_what_the_protocol_says), T(a_store_sets_times_author_and_mode_as_asked),
-		T(only_files_take_data_and_sizes_have_an_end), T(what_came_of_a_store_that_stopped_is_kept),
-		T(a_cancelled_store_changes_nothing_and_leaves_nothing), T(offsets_about_two_and_four_gib_are_told_apart),
+		T(position_length_and_file_length_mean_what_the_protocol_says),
+		T(a_store_sets_times_author_and_mode_as_asked),
+		T(only_files_take_data_and_sizes_have_an_end),
+		T(what_came_of_a_store_that_stopped_is_kept),
+		T(a_cancelled_store_changes_nothing_and_leaves_nothing),
+		T(offsets_about_two_and_four_gib_are_told_apart),
 		T(small_files_cost_no_inode_and_change_form_as_they_grow_and_shrink),
 		T(extents_are_overwritten_extended_and_cut_in_every_way),
 		T(two_stores_at_once_both_count_and_the_later_end_wins),
 		T(a_store_survives_what_others_do_to_its_file_meanwhile),
 		T(a_removed_file_stops_its_reader_at_the_next_extent),
-		T(a_directory_reads_as_the_object_it_was_when_opened), T(what_an_epoch_saw_stays),
+		T(a_directory_reads_as_the_object_it_was_when_opened),
+		T(what_an_epoch_saw_stays),
 		T(checksums_are_castagnolis),
 	};
 	return cmocka_run_group_tests_name(__FILE__, tests, fill, NULL);

@@ -24,13 +24,35 @@ static void a_name_hashes_and_takes_slots_as_everywhere(void **state)
 		const char *name;
 		unsigned bucket, slots;
 	} vector[] = {
-		{".", 46, 1}, {"..", 68, 1}, {"a", 97, 1}, {"b", 98, 1}, {"A", 65, 1}, {"foo", 72, 1}, {"bar", 49, 1},
-		{"hello", 56, 1}, {"hello.txt", 18, 1}, {"README", 6, 1}, {"Makefile", 98, 1}, {".cshrc", 45, 1},
-		{"\xc3\xa9", 112, 1}, {"\xff", 127, 1}, {"\xff\xff\xff\xff", 116, 1}, {"0", 48, 1}, {"~", 126, 1},
-		{"a b", 75, 1}, {"file0001", 81, 1}, {"file0002", 82, 1}, {"mp", 25, 1}, {"lost+found", 43, 1},
-		{"xxxxxxxxxxxxxxx", 88, 1}, {"xxxxxxxxxxxxxxxx", 0, 2}, {"xxxxxxxxxxxxxxxxx", 120, 2},
+		{".", 46, 1},
+		{"..", 68, 1},
+		{"a", 97, 1},
+		{"b", 98, 1},
+		{"A", 65, 1},
+		{"foo", 72, 1},
+		{"bar", 49, 1},
+		{"hello", 56, 1},
+		{"hello.txt", 18, 1},
+		{"README", 6, 1},
+		{"Makefile", 98, 1},
+		{".cshrc", 45, 1},
+		{"\xc3\xa9", 112, 1},
+		{"\xff", 127, 1},
+		{"\xff\xff\xff\xff", 116, 1},
+		{"0", 48, 1},
+		{"~", 126, 1},
+		{"a b", 75, 1},
+		{"file0001", 81, 1},
+		{"file0002", 82, 1},
+		{"mp", 25, 1},
+		{"lost+found", 43, 1},
+		{"xxxxxxxxxxxxxxx", 88, 1},
+		{"xxxxxxxxxxxxxxxx", 0, 2},
+		{"xxxxxxxxxxxxxxxxx", 120, 2},
 		{"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 0, 3},
-		{"\xe6\x97\xa5\xe6\x9c\xac", 44, 1}, {"\x80", 0, 1}, {"yyyyyyyyyyyyyyyy", 80, 2},
+		{"\xe6\x97\xa5\xe6\x9c\xac", 44, 1},
+		{"\x80", 0, 1},
+		{"yyyyyyyyyyyyyyyy", 80, 2},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(vector); i++) {
 		assert_int_equal(vs_dir_hash(vector[i].name), vector[i].bucket);
@@ -39,8 +61,9 @@ static void a_name_hashes_and_takes_slots_as_everywhere(void **state)
 	char x[256] = {0};
 	memset(x, 'x', 255);
 	assert_int_equal(vs_dir_hash(x), 40);
-	static const unsigned slots[][2] = {{1, 1}, {15, 1}, {16, 2}, {47, 2}, {48, 3}, {79, 3}, {80, 4}, {111, 4},
-		{112, 5}, {143, 5}, {144, 6}, {175, 6}, {176, 7}, {207, 7}, {208, 8}, {239, 8}, {240, 9}, {255, 9}};
+	static const unsigned slots[][2] = {{1, 1}, {15, 1}, {16, 2}, {47, 2}, {48, 3}, {79, 3},
+		{80, 4}, {111, 4}, {112, 5}, {143, 5}, {144, 6}, {175, 6}, {176, 7}, {207, 7},
+		{208, 8}, {239, 8}, {240, 9}, {255, 9}};
 	for (size_t i = 0; i < ARRAY_SIZE(slots); i++)
 		assert_int_equal(vs_dir_slots(slots[i][0]), slots[i][1]);
 }
@@ -60,13 +83,20 @@ static void the_example_of_the_protocol_comes_out_byte_for_byte(void **state)
 		size_t at;
 		const char *hex;
 	} line[] = {
-		{0x000, "0001 04d2 33ff ff0f 0000 0000 0000 0000"}, {0x020, "2c40 4040 4040 4040 4040 4040 4040 4040"},
-		{0x0a0, "0011 0000 0000 0000 0000 0000 0000 0000"}, {0x0f0, "0000 0000 0000 0000 0000 0000 000d 0000"},
-		{0x120, "0000 0000 0000 0000 000e 0000 0000 0000"}, {0x140, "0000 0000 0000 0000 0000 0013 0000 0000"},
-		{0x160, "0000 0000 0010 0000 0000 0000 0000 0000"}, {0x1a0, "0100 0000 0000 0005 0000 000b 2e00 0000"},
-		{0x1c0, "0100 0000 0000 0001 0000 0001 2e2e 0000"}, {0x1e0, "0100 0000 0000 000e 0000 000c 6200 0000"},
-		{0x200, "0100 000f 0000 0010 0000 000d 4d61 6b65"}, {0x210, "6669 6c65 0000 0000 0000 0000 0000 0000"},
-		{0x220, "0100 0000 0000 0012 0000 000e 7878 7878"}, {0x230, "7878 7878 7878 7878 7878 7878 0000 0000"},
+		{0x000, "0001 04d2 33ff ff0f 0000 0000 0000 0000"},
+		{0x020, "2c40 4040 4040 4040 4040 4040 4040 4040"},
+		{0x0a0, "0011 0000 0000 0000 0000 0000 0000 0000"},
+		{0x0f0, "0000 0000 0000 0000 0000 0000 000d 0000"},
+		{0x120, "0000 0000 0000 0000 000e 0000 0000 0000"},
+		{0x140, "0000 0000 0000 0000 0000 0013 0000 0000"},
+		{0x160, "0000 0000 0010 0000 0000 0000 0000 0000"},
+		{0x1a0, "0100 0000 0000 0005 0000 000b 2e00 0000"},
+		{0x1c0, "0100 0000 0000 0001 0000 0001 2e2e 0000"},
+		{0x1e0, "0100 0000 0000 000e 0000 000c 6200 0000"},
+		{0x200, "0100 000f 0000 0010 0000 000d 4d61 6b65"},
+		{0x210, "6669 6c65 0000 0000 0000 0000 0000 0000"},
+		{0x220, "0100 0000 0000 0012 0000 000e 7878 7878"},
+		{0x230, "7878 7878 7878 7878 7878 7878 0000 0000"},
 		{0x260, "0100 0000 0000 0014 0000 000f 2e2e 6100"},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(line); i++)
@@ -235,20 +265,26 @@ static void names_are_bytes(void **state)
 	assert_right(&d);
 }
 
-/* --- an independent model of directory.md §6: slots as a plain array --------------------------------------- */
+/* --- an independent model of directory.md §6: slots as a plain array ------------------ */
 
 struct mini {
 	uint8_t byte[40 * 2048];
 	unsigned pages;
 };
 
-static bool mini_used(const struct mini *m, unsigned slot) { return m->byte[slot / 64 * 2048 + 5 + slot % 64 / 8] & 1 << slot % 8; }
+static bool mini_used(const struct mini *m, unsigned slot)
+{
+	return m->byte[slot / 64 * 2048 + 5 + slot % 64 / 8] & 1 << slot % 8;
+}
 static void mini_set(struct mini *m, unsigned slot, bool on)
 {
 	uint8_t *b = &m->byte[slot / 64 * 2048 + 5 + slot % 64 / 8];
 	*b = (uint8_t)(on ? *b | 1 << slot % 8 : *b & ~(1 << slot % 8));
 }
-static unsigned mini_get16(const struct mini *m, size_t at) { return m->byte[at] * 256u + m->byte[at + 1]; }
+static unsigned mini_get16(const struct mini *m, size_t at)
+{
+	return m->byte[at] * 256u + m->byte[at + 1];
+}
 static void mini_put(struct mini *m, size_t at, unsigned long v, int n)
 {
 	while (n--) {
@@ -384,22 +420,22 @@ static void damage_is_met_with_an_error_and_named_by_verify(void **state)
 		uint8_t byte;
 		bool accept; /* the quick look does not see it */
 	} harm[] = {
-		{1, 9, false},        /* page count */
-		{2, 0, false},        /* tag */
-		{4, 50, true},        /* free count */
-		{5, 0xfe, false},     /* header slot free */
-		{14, 1, true},        /* padding */
-		{0x20, 3, true},      /* map */
-		{0x21, 3, true},      /* map of a page that is not there */
-		{0xa0 + 2 * 97 + 1, 63, true},  /* chain into a free slot */
-		{0xa0 + 2 * 97, 0xff, true},    /* chain out of the object */
-		{0x1e0, 0, true},     /* flag */
-		{0x1e1, 5, true},     /* length byte */
-		{0x1e3, 15, true},    /* a loop */
-		{0x1ec, '/', true},   /* name */
-		{0x1ec, 0, true},     /* empty name */
-		{0x1f0, 7, true},     /* residue */
-		{0x7f0, 7, true},     /* residue in a free slot */
+		{1, 9, false},                 /* page count */
+		{2, 0, false},                 /* tag */
+		{4, 50, true},                 /* free count */
+		{5, 0xfe, false},              /* header slot free */
+		{14, 1, true},                 /* padding */
+		{0x20, 3, true},               /* map */
+		{0x21, 3, true},               /* map of a page that is not there */
+		{0xa0 + 2 * 97 + 1, 63, true}, /* chain into a free slot */
+		{0xa0 + 2 * 97, 0xff, true},   /* chain out of the object */
+		{0x1e0, 0, true},              /* flag */
+		{0x1e1, 5, true},              /* length byte */
+		{0x1e3, 15, true},             /* a loop */
+		{0x1ec, '/', true},            /* name */
+		{0x1ec, 0, true},              /* empty name */
+		{0x1f0, 7, true},              /* residue */
+		{0x7f0, 7, true},              /* residue in a free slot */
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(harm); i++) {
 		CLEANUP(vs_dir) struct vs_dir d = {0};
@@ -432,9 +468,9 @@ static void repair_keeps_slots_and_wipes_residue(void **state)
 		}
 		assert_ok(vs_dir_remove(o, "entry-40-of-a-hundred"));
 	}
-	memset(d.data + 2047 - 20, 'R', 10);          /* behind the last name of page 0, or in a free slot */
+	memset(d.data + 2047 - 20, 'R', 10); /* behind the last name of page 0, or in a free slot */
 	memset(d.data + d.pages * 2048 - 32, 'R', 32); /* a freed slot of another server */
-	d.data[0] = d.data[1] = 0;                    /* a very old page count */
+	d.data[0] = d.data[1] = 0;                     /* a very old page count */
 	d.data[0x21] = 1;
 	assert_ok(vs_dir_repair(&d, 1, 1, 1, 1));
 	assert_memory_equal(d.data, want.data, (size_t)want.pages * VS_DIR_PAGE);
@@ -489,12 +525,14 @@ static void without_memory_a_directory_stays_as_it_was(void **state)
 	assert_right(&d);
 }
 
-TEST_MAIN(T(a_name_hashes_and_takes_slots_as_everywhere), T(the_example_of_the_protocol_comes_out_byte_for_byte),
+TEST_MAIN(T(a_name_hashes_and_takes_slots_as_everywhere),
+	T(the_example_of_the_protocol_comes_out_byte_for_byte),
 	T(a_second_page_is_added_when_the_first_is_full),
 	T(names_about_the_boundaries_come_and_go_without_touching_each_other),
 	T(a_directory_is_full_at_exactly_its_capacity_and_stays_right),
-	T(names_of_255_bytes_fit_as_often_as_pages_hold_them), T(names_of_255_bytes_are_the_longest),
-	T(nothing_of_a_removed_name_stays), T(names_are_bytes), T(random_operations_end_as_a_model_of_slots_says),
-	T(the_mirrored_hash_is_the_signed_modulo_of_old), T(damage_is_met_with_an_error_and_named_by_verify),
-	T(repair_keeps_slots_and_wipes_residue), T(repair_builds_broken_chains_anew),
-	T(without_memory_a_directory_stays_as_it_was))
+	T(names_of_255_bytes_fit_as_often_as_pages_hold_them),
+	T(names_of_255_bytes_are_the_longest), T(nothing_of_a_removed_name_stays),
+	T(names_are_bytes), T(random_operations_end_as_a_model_of_slots_says),
+	T(the_mirrored_hash_is_the_signed_modulo_of_old),
+	T(damage_is_met_with_an_error_and_named_by_verify), T(repair_keeps_slots_and_wipes_residue),
+	T(repair_builds_broken_chains_anew), T(without_memory_a_directory_stays_as_it_was))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Failures are walked: the first, the second, ... allocation or write fails, and each time the store is as before or
- * as after.  Disks fill up: told cleanly, nothing half done, and everything goes on once there is room. */
+ * Failures are walked: the first, the second, ... allocation or write fails, and each time the
+ * store is as before or as after.  Disks fill up: told cleanly, nothing half done, and everything
+ * goes on once there is room. */
 #include "store_lib.h"
 
 #include "cell/db/vfs.h"
@@ -16,7 +17,7 @@
 enum { LARGE = (4 << 20) + 400000 };
 static uint8_t data[9 << 20];
 
-/* --- the whole of a volume as one text ----------------------------------------------------------------- */
+/* --- the whole of a volume as one text ------------------------------------------------ */
 
 static void print_tree(struct vs_volume *v, struct vs_fid dir, struct buf *out);
 
@@ -32,10 +33,10 @@ static afs_err print_entry(void *ctx, const struct vs_dir_entry *e)
 	if (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0)
 		return AFS_OK;
 	TRY(vs_node_get(c->v, f, &n));
-	buf_printf(c->out, " t%d l%u n%llu v%llu m%o a%d c%llu s%llu p%u acl%d;", (int)n.st.type, n.st.links,
-		(unsigned long long)n.st.length, (unsigned long long)n.st.dv, n.st.mode, n.st.author,
-		(unsigned long long)n.st.client_mtime, (unsigned long long)n.st.server_mtime, n.st.parent.vnode,
-		n.acl.positive);
+	buf_printf(c->out, " t%d l%u n%llu v%llu m%o a%d c%llu s%llu p%u acl%d;", (int)n.st.type,
+		n.st.links, (unsigned long long)n.st.length, (unsigned long long)n.st.dv, n.st.mode,
+		n.st.author, (unsigned long long)n.st.client_mtime,
+		(unsigned long long)n.st.server_mtime, n.st.parent.vnode, n.acl.positive);
 	if (n.st.type == AFS_DIR) {
 		print_tree(c->v, f, c->out);
 		return AFS_OK;
@@ -65,13 +66,13 @@ static char *picture(struct vs_volume *v)
 	struct buf b = {0};
 	struct vs_header h;
 	assert_ok(vs_volume_header(v, &h));
-	buf_printf(&b, "%s q%llu u%llu f%llu ", h.name, (unsigned long long)h.quota_kib, (unsigned long long)h.used_kib,
-		(unsigned long long)h.files);
+	buf_printf(&b, "%s q%llu u%llu f%llu ", h.name, (unsigned long long)h.quota_kib,
+		(unsigned long long)h.used_kib, (unsigned long long)h.files);
 	print_tree(v, root, &b);
 	return buf_take(&b);
 }
 
-/* --- what is walked --------------------------------------------------------------------------------------- */
+/* --- what is walked ------------------------------------------------------------------- */
 
 struct scene {
 	struct fix x;
@@ -81,7 +82,8 @@ struct scene {
 static void scene_init(struct scene *s, enum vs_durability durability)
 {
 	struct vs_made m;
-	*s = (struct scene){.x.config = {.durability = durability, .fd_cache = 1, .vnode_cache = 8}};
+	*s = (struct scene){
+		.x.config = {.durability = durability, .fd_cache = 1, .vnode_cache = 8}};
 	fix_init(&s->x);
 	struct vs_volume *v = s->x.v;
 	s->d = make_folder(v, root, "d");
@@ -157,7 +159,8 @@ static afs_err v_rename_dir(struct scene *s)
 static afs_err v_chmod(struct scene *s)
 {
 	struct vs_status st;
-	return vs_set_status(s->x.v, s->large, &(struct vs_set){.mask = VS_SET_MODE, .mode = 0600}, &who, &st);
+	return vs_set_status(
+		s->x.v, s->large, &(struct vs_set){.mask = VS_SET_MODE, .mode = 0600}, &who, &st);
 }
 static afs_err v_acl(struct scene *s)
 {
@@ -181,12 +184,21 @@ static afs_err stored(struct scene *s, struct vs_fid f, uint64_t pos, size_t n, 
 }
 static afs_err v_store_small(struct scene *s) { return stored(s, s->small, 10, 2000, 3000); }
 static afs_err v_store_grow(struct scene *s) { return stored(s, s->small, 100, 300000, 300100); }
-static afs_err v_store_append(struct scene *s) { return stored(s, s->large, LARGE, 100000, LARGE + 100000); }
+static afs_err v_store_append(struct scene *s)
+{
+	return stored(s, s->large, LARGE, 100000, LARGE + 100000);
+}
 static afs_err v_store_anew(struct scene *s) { return stored(s, s->large, 0, LARGE, LARGE); }
-static afs_err v_store_part(struct scene *s) { return stored(s, s->large, 1 << 20, 2 << 20, LARGE); }
+static afs_err v_store_part(struct scene *s)
+{
+	return stored(s, s->large, 1 << 20, 2 << 20, LARGE);
+}
 static afs_err v_store_cut(struct scene *s) { return stored(s, s->large, 4400000, 0, 4400000); }
 static afs_err v_store_cut_small(struct scene *s) { return stored(s, s->large, 50, 20, 70); }
-static afs_err v_store_tail(struct scene *s) { return stored(s, s->large, LARGE - 100, 5000, LARGE + 4900); }
+static afs_err v_store_tail(struct scene *s)
+{
+	return stored(s, s->large, LARGE - 100, 5000, LARGE + 4900);
+}
 static afs_err v_restore(struct scene *s)
 {
 	char why[VS_WHY];
@@ -195,7 +207,9 @@ static afs_err v_restore(struct scene *s)
 	const struct vs_acl acl = {.positive = 1, .e = {{-204, 127}}};
 	struct vs_status st = {.fid = {1, 1}, .type = AFS_DIR, .mode = 0777};
 	afs_err err = AFS_OK;
-	if (vs_dir_make(&r, 1, 1, 1, 1) || vs_dir_add(&r, "large", s->large.vnode, s->large.unique) || vs_dir_add(&r, "n", 20, 90))
+	if (vs_dir_make(&r, 1, 1, 1, 1) ||
+		vs_dir_add(&r, "large", s->large.vnode, s->large.unique) ||
+		vs_dir_add(&r, "n", 20, 90))
 		return AFS_ENOMEM;
 	TRY(vs_stage_begin(s->x.v, &g));
 	(void)vs_stage_vnode(g, &st, &acl);
@@ -215,22 +229,38 @@ static const struct {
 	verb *fn;
 	bool may_tear; /* overwrites in place: DV may have moved on with old bytes */
 } verbs[] = {
-	{"create", v_create, false}, {"create with a new page", v_create_page, false}, {"mkdir", v_mkdir, false},
-	{"symlink", v_symlink, false}, {"link", v_link, false}, {"remove", v_remove, false}, {"unlink", v_unlink, false},
-	{"rmdir", v_rmdir, false}, {"rename over", v_rename_over, false}, {"rename a directory", v_rename_dir, false},
-	{"chmod", v_chmod, false}, {"acl", v_acl, false}, {"header", v_header, false}, {"store small", v_store_small, false},
-	{"store, growing", v_store_grow, false}, {"store, appending", v_store_append, false}, {"store anew", v_store_anew, false},
-	{"store part", v_store_part, false}, {"store, cutting", v_store_cut, false},
-	{"store, cutting to small", v_store_cut_small, false}, {"store over the end", v_store_tail, true},
+	{"create", v_create, false},
+	{"create with a new page", v_create_page, false},
+	{"mkdir", v_mkdir, false},
+	{"symlink", v_symlink, false},
+	{"link", v_link, false},
+	{"remove", v_remove, false},
+	{"unlink", v_unlink, false},
+	{"rmdir", v_rmdir, false},
+	{"rename over", v_rename_over, false},
+	{"rename a directory", v_rename_dir, false},
+	{"chmod", v_chmod, false},
+	{"acl", v_acl, false},
+	{"header", v_header, false},
+	{"store small", v_store_small, false},
+	{"store, growing", v_store_grow, false},
+	{"store, appending", v_store_append, false},
+	{"store anew", v_store_anew, false},
+	{"store part", v_store_part, false},
+	{"store, cutting", v_store_cut, false},
+	{"store, cutting to small", v_store_cut_small, false},
+	{"store over the end", v_store_tail, true},
 	{"restore", v_restore, false},
 };
 
-static void assert_before_or_after(struct scene *s, size_t i, const char *before, const char *after, afs_err err, long n)
+static void assert_before_or_after(
+	struct scene *s, size_t i, const char *before, const char *after, afs_err err, long n)
 {
 	CLEANUP(str) char *now = picture(s->x.v);
 	const char *want = err ? before : after;
 	if (strcmp(now, want) != 0 && !(err && verbs[i].may_tear))
-		fail_msg("%s: failure %ld gave %s and left something else:\n%s\n%s", verbs[i].name, n, afs_err_name(err), want, now);
+		fail_msg("%s: failure %ld gave %s and left something else:\n%s\n%s", verbs[i].name,
+			n, afs_err_name(err), want, now);
 	assert_clean(s->x.v);
 }
 
@@ -266,7 +296,8 @@ static void walk_allocations(bool cold)
 			bool failed = mem_has_failed();
 			mem_fail_after(-1);
 			if (err != AFS_OK && (err != AFS_ENOMEM || !failed))
-				fail_msg("%s: allocation %ld gave %s", verbs[i].name, n, afs_err_name(err));
+				fail_msg("%s: allocation %ld gave %s", verbs[i].name, n,
+					afs_err_name(err));
 			assert_before_or_after(&s, i, before, after, err, n);
 			assert_true(n < 2000);
 		}
@@ -307,7 +338,8 @@ static void walk_writes(enum vs_durability durability, int eno, afs_err want)
 			err = verbs[i].fn(&s);
 			atomic_store(&vs_fail_write_after, -1);
 			if (err && err != want)
-				fail_msg("%s: write %ld gave %s", verbs[i].name, n, afs_err_name(err));
+				fail_msg("%s: write %ld gave %s", verbs[i].name, n,
+					afs_err_name(err));
 			assert_before_or_after(&s, i, before, after, err, n);
 			fix_close(&s.x);
 			fix_open(&s.x);
@@ -346,7 +378,8 @@ static void walk_commits(int eno, afs_err want)
 			err = verbs[i].fn(&s);
 			atomic_store(&db_fail_write_after, -1);
 			if (err && err != want)
-				fail_msg("%s: commit %ld gave %s", verbs[i].name, n, afs_err_name(err));
+				fail_msg("%s: commit %ld gave %s", verbs[i].name, n,
+					afs_err_name(err));
 			assert_before_or_after(&s, i, before, after, err, n);
 			assert_true(n < 50 && (n > 0 || err)); /* every verb commits */
 		}
@@ -370,14 +403,15 @@ static void each_commit_may_find_the_disk_full(void **state)
 	walk_commits(ENOSPC, AFS_EDISKFULL);
 }
 
-/* --- a disk that is really full ------------------------------------------------------------------------------ */
+/* --- a disk that is really full ------------------------------------------------------- */
 
 static bool own_small_disk(const char *dir, const char *size)
 {
 	char opt[64];
 	snprintf(opt, sizeof(opt), "size=%s", size);
-	return geteuid() == 0 && unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-		mount("tmpfs", dir, "tmpfs", 0, opt) == 0;
+	return geteuid() == 0 && unshare(CLONE_NEWNS) == 0 &&
+	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount("tmpfs", dir, "tmpfs", 0, opt) == 0;
 }
 
 static void fill_and_drain(struct fix *x)
@@ -401,7 +435,8 @@ static void fill_and_drain(struct fix *x)
 	struct vs_fid big;
 	assert_ok(vs_lookup(x->v, root, "f0", &big));
 	for (int i = 0; i < 40; i++) {
-		const struct vs_write req = {.pos = 0, .length = sizeof(data), .file_length = sizeof(data)};
+		const struct vs_write req = {
+			.pos = 0, .length = sizeof(data), .file_length = sizeof(data)};
 		struct vs_writer *w;
 		x->p->space_at = clk_mono();
 		x->p->space.free_kib = UINT32_MAX; /* a stale figure */
@@ -468,9 +503,13 @@ static int fill(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(each_allocation_may_fail_with_warm_caches), T(each_allocation_may_fail_with_cold_caches),
-		T(each_write_of_content_may_fail), T(each_write_of_content_may_find_the_disk_full),
-		T(each_commit_may_fail), T(each_commit_may_find_the_disk_full), T(a_full_disk_is_told_and_survived),
+		T(each_allocation_may_fail_with_warm_caches),
+		T(each_allocation_may_fail_with_cold_caches),
+		T(each_write_of_content_may_fail),
+		T(each_write_of_content_may_find_the_disk_full),
+		T(each_commit_may_fail),
+		T(each_commit_may_find_the_disk_full),
+		T(a_full_disk_is_told_and_survived),
 	};
 	return cmocka_run_group_tests_name(__FILE__, tests, fill, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Random verbs against a model that knows names, links, bytes and versions, and nothing of pages or rows.
- * Fixed seeds; the store is closed, opened and checked on the way. */
+ * Random verbs against a model that knows names, links, bytes and versions, and nothing of pages
+ * or rows. Fixed seeds; the store is closed, opened and checked on the way. */
 #include "store_lib.h"
 
 enum { OBJECTS = 300, NAMES = 24, BIG = 12 * 1048576 };
@@ -32,7 +32,12 @@ static int new_object(struct model *m, struct vs_fid fid, enum afs_filetype type
 	for (int i = 0; i < OBJECTS; i++) {
 		if (m->obj[i].live)
 			continue;
-		m->obj[i] = (struct object){.live = true, .fid = fid, .type = type, .links = type == AFS_DIR ? 2 : 1, .mode = 0777, .parent = parent};
+		m->obj[i] = (struct object){.live = true,
+			.fid = fid,
+			.type = type,
+			.links = type == AFS_DIR ? 2 : 1,
+			.mode = 0777,
+			.parent = parent};
 		return i;
 	}
 	return -1;
@@ -114,8 +119,9 @@ static void do_make(struct model *m, struct vs_volume *v, enum afs_filetype type
 	if (!want && full(m))
 		return;
 	afs_err err = type == AFS_FILE ? vs_create_file(v, d, name, &who, NULL, &made)
-		: type == AFS_DIR      ? vs_make_dir(v, d, name, &who, NULL, &made)
-				       : vs_make_symlink(v, d, name, name, strlen(name), &who, NULL, &made);
+		      : type == AFS_DIR
+			      ? vs_make_dir(v, d, name, &who, NULL, &made)
+			      : vs_make_symlink(v, d, name, name, strlen(name), &who, NULL, &made);
 	assert_err(err, want);
 	if (err)
 		return;
@@ -140,8 +146,8 @@ static void do_link(struct model *m, struct vs_volume *v)
 	some_name(m, name);
 	struct vs_made made;
 	afs_err want = m->obj[file].type != AFS_FILE ? AFS_EISDIR
-		: m->obj[file].parent != dir	     ? AFS_EXDEV
-		: find(m, dir, name)		     ? AFS_EEXIST
+		       : m->obj[file].parent != dir  ? AFS_EXDEV
+		       : find(m, dir, name)          ? AFS_EEXIST
 						     : AFS_OK;
 	assert_err(vs_link(v, m->obj[dir].fid, name, m->obj[file].fid, &who, &made), want);
 	if (want)
@@ -160,11 +166,11 @@ static void do_remove(struct model *m, struct vs_volume *v, bool as_dir)
 	struct entry *e = find(m, dir, name);
 	struct vs_removed removed;
 	bool is_dir = e && m->obj[e->to].type == AFS_DIR;
-	afs_err want = !e		       ? AFS_ENOENT
-		: is_dir && !as_dir	       ? AFS_EISDIR
-		: !is_dir && as_dir	       ? AFS_ENOTDIR
-		: is_dir && !dir_empty(m, e->to) ? AFS_ENOTEMPTY
-					       : AFS_OK;
+	afs_err want = !e                               ? AFS_ENOENT
+		       : is_dir && !as_dir              ? AFS_EISDIR
+		       : !is_dir && as_dir              ? AFS_ENOTDIR
+		       : is_dir && !dir_empty(m, e->to) ? AFS_ENOTEMPTY
+							: AFS_OK;
 	afs_err err = as_dir ? vs_remove_dir(v, m->obj[dir].fid, name, &who, &removed)
 			     : vs_remove(v, m->obj[dir].fid, name, &who, &removed);
 	assert_err(err, want);
@@ -288,7 +294,8 @@ static size_t some_size(struct model *m)
 }
 
 /* The bytes as the protocol tells them, applied to the model. */
-static void model_store(struct object *o, uint64_t pos, const uint8_t *p, size_t announced, size_t came, uint64_t file_length)
+static void model_store(struct object *o, uint64_t pos, const uint8_t *p, size_t announced,
+	size_t came, uint64_t file_length)
 {
 	if (file_length < o->n)
 		o->n = (size_t)file_length;
@@ -458,7 +465,8 @@ static void so_they_do_with_tiny_caches(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 101; seed <= 103; seed++)
-		run(seed, 600, &(struct vs_config){.vnode_cache = 4, .dir_cache_kib = 4, .fd_cache = 1});
+		run(seed, 600,
+			&(struct vs_config){.vnode_cache = 4, .dir_cache_kib = 4, .fd_cache = 1});
 }
 
 static void so_they_do_when_every_commit_is_synced(void **state)

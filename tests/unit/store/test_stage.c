@@ -7,7 +7,8 @@
 static uint8_t data[9 << 20];
 static const struct vs_acl admins = {.positive = 1, .e = {{-204, 127}}};
 
-static struct vs_status vnode(uint32_t number, uint32_t unique, enum afs_filetype type, uint32_t parent)
+static struct vs_status vnode(
+	uint32_t number, uint32_t unique, enum afs_filetype type, uint32_t parent)
 {
 	return (struct vs_status){
 		.fid = {number, unique},
@@ -85,8 +86,10 @@ static void a_good_restore_replaces_everything_at_once(void **state)
 	assert_ok(vs_stage_begin(x.v, &g));
 	give_tree(g);
 	assert_old(&x);
-	const struct vs_header h = {.name = "restored", .quota_kib = 77777, .creation = SEC(5), .unique = 60};
-	assert_ok(vs_stage_commit(g, &h, VS_H_NAME | VS_H_QUOTA | VS_H_CREATION | VS_H_UNIQUE, SEC(9), why));
+	const struct vs_header h = {
+		.name = "restored", .quota_kib = 77777, .creation = SEC(5), .unique = 60};
+	assert_ok(vs_stage_commit(
+		g, &h, VS_H_NAME | VS_H_QUOTA | VS_H_CREATION | VS_H_UNIQUE, SEC(9), why));
 	vs_stage_free(g);
 	assert_ok(vs_volume_claim(x.v, VS_FREE));
 	for (int round = 0; round < 2; round++) {
@@ -145,7 +148,7 @@ static void a_directory_object_is_kept_byte_for_byte(void **state)
 	assert_content(x.v, root, r.data, (size_t)r.pages * VS_DIR_PAGE);
 }
 
-/* --- bad ones ---------------------------------------------------------------------------------------- */
+/* --- bad ones ------------------------------------------------------------------------- */
 
 struct bad {
 	const char *what;
@@ -158,7 +161,10 @@ static afs_err one(struct vs_stage *g, struct vs_status st)
 }
 static afs_err number_zero(struct vs_stage *g) { return one(g, vnode(0, 1, AFS_FILE, 1)); }
 static afs_err unique_zero(struct vs_stage *g) { return one(g, vnode(2, 0, AFS_FILE, 1)); }
-static afs_err type_seven(struct vs_stage *g) { return one(g, vnode(2, 2, (enum afs_filetype)7, 1)); }
+static afs_err type_seven(struct vs_stage *g)
+{
+	return one(g, vnode(2, 2, (enum afs_filetype)7, 1));
+}
 static afs_err even_directory(struct vs_stage *g) { return one(g, vnode(2, 2, AFS_DIR, 1)); }
 static afs_err odd_file(struct vs_stage *g) { return one(g, vnode(3, 2, AFS_FILE, 1)); }
 static afs_err twice(struct vs_stage *g)
@@ -211,7 +217,8 @@ static afs_err empty_symlink(struct vs_stage *g)
 	TRY(one(g, vnode(2, 2, AFS_SYMLINK, 1)));
 	return one(g, vnode(4, 2, AFS_FILE, 1));
 }
-static void give_root_with(struct vs_stage *g, const char *a, uint32_t va, const char *b, uint32_t vb)
+static void give_root_with(
+	struct vs_stage *g, const char *a, uint32_t va, const char *b, uint32_t vb)
 {
 	CLEANUP(vs_dir) struct vs_dir r = {0};
 	assert_ok(vs_dir_make(&r, 1, 1, 1, 1));
@@ -253,19 +260,33 @@ static void a_bad_restore_leaves_the_volume_as_it_was(void **state)
 	(void)state;
 	FIX(x);
 	static const struct bad bad[] = {
-		{"number 0", number_zero}, {"uniquifier 0", unique_zero}, {"type 7", type_seven},
-		{"even directory", even_directory}, {"odd file", odd_file}, {"twice", twice}, {"no ACL", no_acl},
-		{"no root", no_root}, {"nothing", nothing}, {"no pages", empty_directory_object}, {"half a page", half_a_page},
-		{"junk page", junk_page}, {"huge directory", huge_directory}, {"long symlink", long_symlink},
-		{"empty symlink", empty_symlink}, {"dangling", dangling}, {"other unique", other_unique},
-		{"directory named twice", directory_named_twice}, {"linked across", linked_across_directories},
+		{"number 0", number_zero},
+		{"uniquifier 0", unique_zero},
+		{"type 7", type_seven},
+		{"even directory", even_directory},
+		{"odd file", odd_file},
+		{"twice", twice},
+		{"no ACL", no_acl},
+		{"no root", no_root},
+		{"nothing", nothing},
+		{"no pages", empty_directory_object},
+		{"half a page", half_a_page},
+		{"junk page", junk_page},
+		{"huge directory", huge_directory},
+		{"long symlink", long_symlink},
+		{"empty symlink", empty_symlink},
+		{"dangling", dangling},
+		{"other unique", other_unique},
+		{"directory named twice", directory_named_twice},
+		{"linked across", linked_across_directories},
 	};
 	old_content(&x);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		char why[VS_WHY];
 		struct vs_stage *g;
 		assert_ok(vs_stage_begin(x.v, &g));
-		afs_err err = bad[i].give(g), end = vs_stage_commit(g, &(struct vs_header){0}, 0, SEC(9), why);
+		afs_err err = bad[i].give(g),
+			end = vs_stage_commit(g, &(struct vs_header){0}, 0, SEC(9), why);
 		if (end != AFS_EBADDUMP || (err && err != AFS_EBADDUMP))
 			fail_msg("%s: %s, %s", bad[i].what, afs_err_name(err), afs_err_name(end));
 		assert_true(strlen(why) > 5);
@@ -287,7 +308,8 @@ static void vnodes_that_no_name_leads_to_are_left_out(void **state)
 	struct vs_stage *g;
 	CLEANUP(vs_dir) struct vs_dir d = {0};
 	log_to(2, LOG_ERROR);
-	assert_ok(vs_dir_make(&d, 7, 7, 1, 1)); /* as other servers leave it after a rename over it */
+	assert_ok(
+		vs_dir_make(&d, 7, 7, 1, 1)); /* as other servers leave it after a rename over it */
 	assert_ok(vs_dir_add(&d, "below", 12, 12));
 	assert_ok(vs_volume_claim(x.v, VS_CLAIM_OFF));
 	assert_ok(vs_stage_begin(x.v, &g));
@@ -310,7 +332,8 @@ static void kept_vnodes_stay_and_unmentioned_ones_go(void **state)
 	FIX(x);
 	char why[VS_WHY];
 	struct vs_stage *g;
-	struct vs_fid d = make_folder(x.v, root, "d"), keep = make_file(x.v, root, "keep"), small = make_file(x.v, root, "small");
+	struct vs_fid d = make_folder(x.v, root, "d"), keep = make_file(x.v, root, "keep"),
+		      small = make_file(x.v, root, "small");
 	struct vs_fid gone = make_file(x.v, root, "gone");
 	store(x.v, keep, 0, data, sizeof(data), sizeof(data));
 	store(x.v, small, 0, "small", 5, 5);
@@ -328,7 +351,8 @@ static void kept_vnodes_stay_and_unmentioned_ones_go(void **state)
 		assert_ok(vs_stage_keep(g, d));
 		assert_ok(vs_stage_keep(g, keep));
 		assert_ok(vs_stage_keep(g, small));
-		assert_ok(vs_stage_keep(g, (struct vs_fid){400, 4})); /* not there: nothing happens */
+		assert_ok(
+			vs_stage_keep(g, (struct vs_fid){400, 4})); /* not there: nothing happens */
 		give(g, vnode(20, 50, AFS_FILE, 1), "new", 3);
 		if (round)
 			assert_ok(vs_stage_commit(g, &(struct vs_header){0}, 0, SEC(9), why));
@@ -410,9 +434,12 @@ static int fill(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(a_good_restore_replaces_everything_at_once), T(a_directory_object_is_kept_byte_for_byte),
-		T(a_bad_restore_leaves_the_volume_as_it_was), T(vnodes_that_no_name_leads_to_are_left_out),
-		T(kept_vnodes_stay_and_unmentioned_ones_go), T(a_crash_before_the_swap_leaves_the_old_and_no_rubbish),
+		T(a_good_restore_replaces_everything_at_once),
+		T(a_directory_object_is_kept_byte_for_byte),
+		T(a_bad_restore_leaves_the_volume_as_it_was),
+		T(vnodes_that_no_name_leads_to_are_left_out),
+		T(kept_vnodes_stay_and_unmentioned_ones_go),
+		T(a_crash_before_the_swap_leaves_the_old_and_no_rubbish),
 		T(a_store_that_began_before_a_restore_does_not_end_in_it),
 	};
 	return cmocka_run_group_tests_name(__FILE__, tests, fill, NULL);

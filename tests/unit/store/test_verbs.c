@@ -31,7 +31,8 @@ static void a_new_file_is_as_the_protocol_says(void **state)
 	assert_true(m.dir.client_mtime == who.now && m.dir.server_mtime == who.now);
 	assert_int_equal(m.dir.author, 100);
 
-	const struct vs_set set = {VS_SET_MODE | VS_SET_MTIME | VS_SET_GROUP | VS_SET_OWNER, SEC(7), 5, 6, 0640};
+	const struct vs_set set = {
+		VS_SET_MODE | VS_SET_MTIME | VS_SET_GROUP | VS_SET_OWNER, SEC(7), 5, 6, 0640};
 	assert_ok(vs_create_file(x.v, root, "g", &who, &set, &m));
 	assert_int_equal(m.node.mode, 0640);
 	assert_int_equal(m.node.owner, 5);
@@ -87,9 +88,14 @@ static void names_that_must_not_be_are_refused_by_every_verb(void **state)
 		const char *name;
 		afs_err made, old;
 	} bad[] = {
-		{"", AFS_EINVAL, AFS_EINVAL}, {".", AFS_EINVAL, AFS_EINVAL}, {"..", AFS_EINVAL, AFS_EINVAL},
-		{"a/b", AFS_EINVAL, AFS_EINVAL}, {"/", AFS_EINVAL, AFS_EINVAL}, {"x@sys", AFS_EINVAL, AFS_ENOENT},
-		{"@sys", AFS_EINVAL, AFS_ENOENT}, {long_name, AFS_ENAMETOOLONG, AFS_ENAMETOOLONG},
+		{"", AFS_EINVAL, AFS_EINVAL},
+		{".", AFS_EINVAL, AFS_EINVAL},
+		{"..", AFS_EINVAL, AFS_EINVAL},
+		{"a/b", AFS_EINVAL, AFS_EINVAL},
+		{"/", AFS_EINVAL, AFS_EINVAL},
+		{"x@sys", AFS_EINVAL, AFS_ENOENT},
+		{"@sys", AFS_EINVAL, AFS_ENOENT},
+		{long_name, AFS_ENAMETOOLONG, AFS_ENAMETOOLONG},
 	};
 	struct vs_fid f = make_file(x.v, root, "f");
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -221,7 +227,8 @@ static void hard_links_stay_in_their_directory(void **state)
 	who.id = 100;
 	assert_err(vs_link(x.v, b, "g", f, &who, &m), AFS_EXDEV);
 	assert_err(vs_link(x.v, root, "g", a, &who, &m), AFS_EISDIR);
-	assert_err(vs_rename(x.v, a, "f", b, "f", true, &who, &n), AFS_EXDEV); /* would tear the names apart */
+	assert_err(vs_rename(x.v, a, "f", b, "f", true, &who, &n),
+		AFS_EXDEV); /* would tear the names apart */
 	assert_err(vs_rename(x.v, a, "f", a, "g", true, &who, &n), AFS_EINVAL); /* one object */
 	assert_ok(vs_remove(x.v, a, "f", &who, &r));
 	assert_false(r.freed);
@@ -242,7 +249,8 @@ static void rename_replaces_and_refuses_as_the_protocol_says(void **state)
 	struct vs_renamed n;
 	struct vs_fid a = make_folder(x.v, root, "a"), b = make_folder(x.v, root, "b");
 	struct vs_fid f = make_file(x.v, a, "f"), g = make_file(x.v, b, "g");
-	struct vs_fid full = make_folder(x.v, b, "full"), empty = make_folder(x.v, b, "empty"), sub = make_folder(x.v, a, "sub");
+	struct vs_fid full = make_folder(x.v, b, "full"), empty = make_folder(x.v, b, "empty"),
+		      sub = make_folder(x.v, a, "sub");
 	make_file(x.v, full, "x");
 	struct vs_fid deep = make_folder(x.v, sub, "deep");
 
@@ -251,10 +259,13 @@ static void rename_replaces_and_refuses_as_the_protocol_says(void **state)
 	assert_err(vs_rename(x.v, a, "f", b, "empty", true, &who, &n), AFS_EISDIR);
 	assert_err(vs_rename(x.v, a, "sub", b, "g", true, &who, &n), AFS_ENOTDIR);
 	assert_err(vs_rename(x.v, a, "sub", b, "full", true, &who, &n), AFS_ENOTEMPTY);
-	assert_err(vs_rename(x.v, a, "sub", sub, "y", true, &who, &n), AFS_ELOOP);  /* the source is the directory */
-	assert_err(vs_rename(x.v, a, "sub", deep, "y", true, &who, &n), AFS_ELOOP); /* below itself */
+	assert_err(vs_rename(x.v, a, "sub", sub, "y", true, &who, &n),
+		AFS_ELOOP); /* the source is the directory */
+	assert_err(
+		vs_rename(x.v, a, "sub", deep, "y", true, &who, &n), AFS_ELOOP); /* below itself */
 	assert_err(vs_rename(x.v, root, "a", a, "y", true, &who, &n), AFS_ELOOP);
-	assert_err(vs_rename(x.v, a, "f", root, "a", true, &who, &n), AFS_EINVAL); /* the target is the old directory */
+	assert_err(vs_rename(x.v, a, "f", root, "a", true, &who, &n),
+		AFS_EINVAL); /* the target is the old directory */
 	assert_clean(x.v);
 
 	assert_ok(vs_rename(x.v, a, "f", b, "g", true, &who, &n));
@@ -268,7 +279,8 @@ static void rename_replaces_and_refuses_as_the_protocol_says(void **state)
 	assert_int_equal(found.unique, f.unique);
 
 	uint32_t links = status_of(x.v, b).links;
-	assert_ok(vs_rename(x.v, a, "sub", b, "empty", true, &who, &n)); /* the replaced directory is freed */
+	assert_ok(vs_rename(
+		x.v, a, "sub", b, "empty", true, &who, &n)); /* the replaced directory is freed */
 	assert_true(n.replaced && n.replaced_freed && n.dotdot_changed);
 	assert_err(vs_node_get(x.v, empty, &gone), AFS_ENOVNODE);
 	assert_int_equal(status_of(x.v, b).links, links);
@@ -317,7 +329,8 @@ static void status_and_acl_change_what_they_name_only(void **state)
 	assert_true(before < who.now);
 
 	struct vs_node n;
-	assert_ok(vs_set_status(x.v, root, &(struct vs_set){.mask = VS_SET_OWNER, .owner = 55}, &who, &st));
+	assert_ok(vs_set_status(
+		x.v, root, &(struct vs_set){.mask = VS_SET_OWNER, .owner = 55}, &who, &st));
 	assert_ok(vs_node_get(x.v, f, &n));
 	assert_int_equal(n.volume_owner, 55); /* the root's owner is the volume's */
 	who.id = 100;
@@ -334,7 +347,8 @@ static void an_acl_governs_its_directory_and_the_files_in_it(void **state)
 	assert_int_equal(n.acl.positive, 1);
 	assert_int_equal(n.acl.e[0].id, AFS_ADMINISTRATORS);
 	assert_int_equal(n.acl.e[0].rights, ACL_ALL);
-	struct vs_acl acl = {.positive = 2, .negative = 2, .e = {{5, 9}, {-101, 8}, {7, 1}, {3, 2}}};
+	struct vs_acl acl = {
+		.positive = 2, .negative = 2, .e = {{5, 9}, {-101, 8}, {7, 1}, {3, 2}}};
 	assert_ok(vs_set_acl(x.v, d, &acl, &who, &st));
 	const struct vs_ace want[] = {{-101, 8}, {5, 9}, {3, 2}, {7, 1}};
 	for (int round = 0; round < 2; round++) {
@@ -365,10 +379,14 @@ static void an_acl_packs_as_dumps_carry_it(void **state)
 {
 	(void)state;
 	uint8_t block[VS_ACL_BYTES];
-	struct vs_acl acl = {.positive = 2, .negative = 3, .e = {{-204, 0x7f}, {-101, 9}, {1, 1}, {1001, 2}, {1002, 4}}}, again;
+	struct vs_acl acl = {.positive = 2,
+			      .negative = 3,
+			      .e = {{-204, 0x7f}, {-101, 9}, {1, 1}, {1001, 2}, {1002, 4}}},
+		      again;
 	vs_acl_pack(&acl, block);
-	assert_hex(block, 60, "0000003c 00000001 00000005 00000002 00000003 ffffff34 0000007f ffffff9b 00000009"
-			      "000003ea 00000004 000003e9 00000002 00000001 00000001");
+	assert_hex(block, 60,
+		"0000003c 00000001 00000005 00000002 00000003 ffffff34 0000007f ffffff9b 00000009"
+		"000003ea 00000004 000003e9 00000002 00000001 00000001");
 	assert_ok(vs_acl_unpack(block, &again));
 	assert_memory_equal(&acl, &again, sizeof(acl));
 	static const struct {
@@ -393,7 +411,7 @@ static void quota_is_strict_for_names_and_lenient_for_data(void **state)
 	static char data[3 << 20];
 	assert_ok(vs_volume_set_header(x.v, &h, VS_H_QUOTA));
 	struct vs_fid f = make_file(x.v, root, "f"), g = make_file(x.v, root, "g"); /* 2 + 1 + 1 */
-	store(x.v, f, 0, data, 89 * 1024 + 1, 89 * 1024 + 1);                      /* 90 */
+	store(x.v, f, 0, data, 89 * 1024 + 1, 89 * 1024 + 1);                       /* 90 */
 	assert_ok(vs_volume_header(x.v, &h));
 	assert_int_equal(h.used_kib, 93);
 	store(x.v, g, 0, data, 30000, 30000);
@@ -441,7 +459,9 @@ TEST_MAIN(T(a_new_file_is_as_the_protocol_says),
 	T(vnode_numbers_are_the_lowest_free_and_uniquifiers_never_come_again),
 	T(names_that_must_not_be_are_refused_by_every_verb), T(the_wrong_kind_of_object_is_refused),
 	T(each_verb_moves_each_directorys_version_by_one), T(hard_links_stay_in_their_directory),
-	T(rename_replaces_and_refuses_as_the_protocol_says), T(rename_makes_the_new_entry_before_the_old_one_goes),
-	T(status_and_acl_change_what_they_name_only), T(an_acl_governs_its_directory_and_the_files_in_it),
-	T(an_acl_packs_as_dumps_carry_it), T(quota_is_strict_for_names_and_lenient_for_data),
+	T(rename_replaces_and_refuses_as_the_protocol_says),
+	T(rename_makes_the_new_entry_before_the_old_one_goes),
+	T(status_and_acl_change_what_they_name_only),
+	T(an_acl_governs_its_directory_and_the_files_in_it), T(an_acl_packs_as_dumps_carry_it),
+	T(quota_is_strict_for_names_and_lenient_for_data),
 	T(a_name_that_makes_a_directory_grow_costs_its_pages))

@@ -14,8 +14,9 @@ static void partitions_have_names_and_numbers(void **state)
 	static const struct {
 		const char *name;
 		int id;
-	} p[] = {{"a", 0}, {"z", 25}, {"aa", 26}, {"az", 51}, {"ba", 52}, {"iu", 254}, {"iv", -1}, {"vicepb", 1}, {"/vicepc", 2},
-		{"/vicepaa", 26}, {"", -1}, {"A", -1}, {"1", -1}, {"abc", -1}, {"/vicep", -1}, {"../a", -1}};
+	} p[] = {{"a", 0}, {"z", 25}, {"aa", 26}, {"az", 51}, {"ba", 52}, {"iu", 254}, {"iv", -1},
+		{"vicepb", 1}, {"/vicepc", 2}, {"/vicepaa", 26}, {"", -1}, {"A", -1}, {"1", -1},
+		{"abc", -1}, {"/vicep", -1}, {"../a", -1}};
 	for (size_t i = 0; i < ARRAY_SIZE(p); i++)
 		assert_int_equal(vs_partition_id_of(p[i].name), p[i].id);
 }
@@ -107,11 +108,31 @@ static void a_header_comes_back_as_it_was_set(void **state)
 {
 	(void)state;
 	FIX(x);
-	struct vs_header h = {.id = 1, .parent = 2, .clone = 3, .backup = 4, .restored_from = 5, .type = AFS_VOL_BK,
-		.name = "x.backup", .blessed = true, .in_service = true, .needs_salvage = true, .unique = 4000000000,
-		.quota_kib = UINT64_C(1) << 40, .min_quota_kib = 6, .account = 8, .creation = SEC(1) + 1, .access = SEC(2),
-		.update = SEC(3), .expiration = SEC(4), .backup_date = SEC(5), .copy = SEC(6), .update_counter = 9, .day_use = 10,
-		.day_use_date = SEC(7), .week_use = {1, 2, 3, 4, 5, 6, 0xffffffff}, .offline_message = "gone \"fishing\""};
+	struct vs_header h = {.id = 1,
+		.parent = 2,
+		.clone = 3,
+		.backup = 4,
+		.restored_from = 5,
+		.type = AFS_VOL_BK,
+		.name = "x.backup",
+		.blessed = true,
+		.in_service = true,
+		.needs_salvage = true,
+		.unique = 4000000000,
+		.quota_kib = UINT64_C(1) << 40,
+		.min_quota_kib = 6,
+		.account = 8,
+		.creation = SEC(1) + 1,
+		.access = SEC(2),
+		.update = SEC(3),
+		.expiration = SEC(4),
+		.backup_date = SEC(5),
+		.copy = SEC(6),
+		.update_counter = 9,
+		.day_use = 10,
+		.day_use_date = SEC(7),
+		.week_use = {1, 2, 3, 4, 5, 6, 0xffffffff},
+		.offline_message = "gone \"fishing\""};
 	assert_ok(vs_volume_set_header(x.v, &h, ~0u));
 	for (int round = 0; round < 2; round++) {
 		struct vs_header got, want = h;
@@ -177,7 +198,8 @@ static void a_claim_stops_the_file_service_and_no_other_claim_comes_beside_it(vo
 	static const struct {
 		enum vs_claim claim;
 		afs_err err;
-	} c[] = {{VS_CLAIM_READ, AFS_OK}, {VS_CLAIM_BUSY, AFS_EVBUSY}, {VS_CLAIM_OFF, AFS_EVOFFLINE}};
+	} c[] = {{VS_CLAIM_READ, AFS_OK}, {VS_CLAIM_BUSY, AFS_EVBUSY},
+		{VS_CLAIM_OFF, AFS_EVOFFLINE}};
 	for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
 		struct vs_writer *w;
 		const struct vs_write one = {.length = 5000, .file_length = 5000};
@@ -189,7 +211,8 @@ static void a_claim_stops_the_file_service_and_no_other_claim_comes_beside_it(vo
 		if (!c[i].err)
 			vs_volume_unref(v);
 		assert_err(vs_node_get(x.v, f, &n), c[i].err);
-		assert_err(vs_create_file(x.v, root, "g", &who, NULL, &m), c[i].err ? c[i].err : AFS_OK);
+		assert_err(vs_create_file(x.v, root, "g", &who, NULL, &m),
+			c[i].err ? c[i].err : AFS_OK);
 		assert_err(vs_file_open(x.v, f, &st, &file), c[i].err);
 		if (!c[i].err)
 			vs_file_close(file);
@@ -253,7 +276,9 @@ static void volumes_are_found_again_and_a_broken_one_stops_nobody(void **state)
 	char path[300];
 	snprintf(path, sizeof(path), "%s/vol/110/meta.db", x.dir);
 	FILE *f = fopen(path, "w");
-	fputs("this is no database at all, but long enough to be looked at as one by whoever opens it", f);
+	fputs("this is no database at all, but long enough to be looked at as one by whoever opens "
+	      "it",
+		f);
 	fclose(f);
 	snprintf(path, sizeof(path), "%s/vol/stray", x.dir);
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -304,7 +329,8 @@ static void idle_volumes_are_closed_and_opened_again_when_used(void **state)
 	for (struct dirent *e; (e = readdir(d));) {
 		char link[64], to[300] = {0};
 		snprintf(link, sizeof(link), "/proc/self/fd/%.20s", e->d_name);
-		if (readlink(link, to, sizeof(to) - 1) > 0 && strstr(to, "meta.db") && !strstr(to, "-wal"))
+		if (readlink(link, to, sizeof(to) - 1) > 0 && strstr(to, "meta.db") &&
+			!strstr(to, "-wal"))
 			open_now++;
 	}
 	closedir(d);
@@ -329,7 +355,8 @@ static void vnodes_are_walked_in_the_order_of_dumps(void **state)
 	struct vs_acl acl;
 	uint32_t seen[8] = {0}, n = 0;
 	for (int dirs = 1; dirs >= 0; dirs--)
-		for (uint32_t at = 0; vs_vnode_next(x.v, dirs, at, &st, &acl) == AFS_OK; at = st.fid.vnode) {
+		for (uint32_t at = 0; vs_vnode_next(x.v, dirs, at, &st, &acl) == AFS_OK;
+			at = st.fid.vnode) {
 			seen[n++] = st.fid.vnode;
 			assert_int_equal(acl.positive, dirs);
 		}
@@ -366,5 +393,5 @@ TEST_MAIN(T(partitions_have_names_and_numbers), T(a_partition_is_served_by_one_s
 	T(a_claim_stops_the_file_service_and_no_other_claim_comes_beside_it),
 	T(a_deleted_volume_is_gone_at_once_also_for_who_holds_it),
 	T(volumes_are_found_again_and_a_broken_one_stops_nobody),
-	T(idle_volumes_are_closed_and_opened_again_when_used), T(vnodes_are_walked_in_the_order_of_dumps),
-	T(use_is_counted_by_the_day))
+	T(idle_volumes_are_closed_and_opened_again_when_used),
+	T(vnodes_are_walked_in_the_order_of_dumps), T(use_is_counted_by_the_day))
