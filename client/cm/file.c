@@ -18,6 +18,7 @@ enum {
 	WINDOW_RANDOM = 64 * 1024,
 	WINDOW_MAX = 8 << 20,
 	WHOLE_MAX = 1 << 20, /* files up to this are fetched whole by their first reader */
+	DISORDER = 2 << 20,
 	AHEAD_MAX = 2,
 	STORE_SOON = 4 << 20, /* so much dirty data wakes the writer behind */
 };
@@ -286,9 +287,10 @@ static void read_ahead(struct cm_file *f, uint64_t at, uint64_t window)
 afs_err cm_read(struct cm_file *f, uint64_t off, void *buf, size_t len, size_t *got)
 {
 	struct cm_vnode *v = f->vnode;
-	uint64_t expected = atomic_load(&f->next);
-	/* the kernel's read-ahead may send neighbouring requests in the wrong order */
-	bool sequential = off <= expected + WINDOW_FIRST && off + len + (1 << 20) >= expected;
+	/* The kernel reads ahead with several requests at once, which come in any order. */
+	uint64_t expected = atomic_load(&f->next), end = off + len;
+	bool sequential = off <= expected + DISORDER && end + DISORDER >= expected;
+	atomic_store(&f->next, sequential ? MAX(end, expected) : end);
 	uint64_t window = atomic_load(&f->window);
 	uint64_t most = MAX(WINDOW_FIRST, MIN(WINDOW_MAX, v->cm->config.cache_bytes / 16));
 	if (!sequential)
@@ -319,7 +321,7 @@ afs_err cm_read(struct cm_file *f, uint64_t off, void *buf, size_t len, size_t *
 			e = page_up(length);
 		} else {
 			if (sequential)
-				window = MIN(MAX(window, WINDOW_FIRST / 2) * 2, most);
+				window = MAX(window, WINDOW_FIRST);
 			e = MIN(MAX(e, s + window), page_up(length));
 		}
 		uint64_t stop;
@@ -331,16 +333,12 @@ afs_err cm_read(struct cm_file *f, uint64_t off, void *buf, size_t len, size_t *
 	}
 	if (*got)
 		err = AFS_OK;
-	if (!err) {
-		uint64_t now = off + *got;
-		atomic_store(&f->next, sequential ? MAX(now, expected) : now);
-		if (sequential && now > WHOLE_MAX / 4) {
-			if (window < most && now >= expected)
-				window = MIN(window * 2, most);
-			read_ahead(f, now, MAX(window, WINDOW_FIRST));
-		}
-		atomic_store(&f->window, window);
+	if (!err && sequential && end > WHOLE_MAX / 4) {
+		if (end > expected)
+			window = MIN(MAX(window, WINDOW_FIRST) * 2, most);
+		read_ahead(f, MAX(end, expected), window);
 	}
+	atomic_store(&f->window, window);
 	return err;
 }
 
