@@ -104,13 +104,12 @@ static bool send_some(struct port *p, mono_ns now)
 /* Everything that can be done now.  True: more of it is left. */
 static bool turn(struct port *p, bool receive) REQUIRES(p->rpc.lock)
 {
-	struct rpc_port *rpc = &p->rpc;
 	mono_ns now = p->active = clk_mono();
 	bool more = receive && udp_receive(&p->udp, on_datagram, on_refused, p);
-	rpc_engine_work(rpc, now);
-	if (rx_endpoint_next_tick(rpc->ep) <= now)
-		rx_endpoint_tick(rpc->ep, now);
-	rpc_engine_events(rpc, now);
+	rpc_engine_work(&p->rpc, now);
+	if (rx_endpoint_next_tick(p->rpc.ep) <= now)
+		rx_endpoint_tick(p->rpc.ep, now);
+	rpc_engine_events(&p->rpc, now);
 	return send_some(p, now) || more;
 }
 
@@ -139,7 +138,7 @@ static bool io_needed(struct port *p) REQUIRES(p->rpc.lock)
 /* --- the driver ------------------------------------------------------------------------------- */
 
 static void leave(struct rpc_port *rpc, bool receive) RELEASE(rpc->lock);
-static void leave(struct rpc_port *rpc, bool receive)
+static void leave(struct rpc_port *rpc, bool receive) NO_TSA /* p->rpc is rpc */
 {
 	struct port *p = port_of(rpc);
 	if (!rpc->ep)
@@ -302,9 +301,8 @@ static bool io_park(struct port *p, mono_ns *park, unsigned *seen)
 static void *io_main(void *arg)
 {
 	struct port *p = arg;
-	struct rpc_port *rpc = &p->rpc;
 	pthread_setname_np(pthread_self(), p->name);
-	io_self = rpc;
+	io_self = &p->rpc;
 	bool receive = false, mine = true;
 	mono_ns park = PARK;
 	unsigned seen = 0;
@@ -312,7 +310,7 @@ static void *io_main(void *arg)
 		io_enter(p);
 		if (p->stop)
 			break;
-		bool idle = !receive && !atomic_load(&rpc->work_waits);
+		bool idle = !receive && !atomic_load(&p->rpc.work_waits);
 		mono_ns was_active = p->active;
 		bool more = turn(p, receive);
 		mono_ns now = p->active;
@@ -321,13 +319,13 @@ static void *io_main(void *arg)
 		mono_ns until = next_due(p, now);
 		if (now - p->active < ACTIVE)
 			until = MIN(until, now + NAP);
-		struct rpc_stream *ready = rpc_engine_take_inline(rpc);
+		struct rpc_stream *ready = rpc_engine_take_inline(&p->rpc);
 		p->sleeps_to = ready || more ? 0 : mine ? until : MIN(until, now + park);
 		bool lonely = lonely_caller(p);
-		mtx_unlock(&rpc->lock);
+		mtx_unlock(&p->rpc.lock);
 
-		if (rpc_engine_has_gone(rpc))
-			rpc_engine_run_gone(rpc);
+		if (rpc_engine_has_gone(&p->rpc))
+			rpc_engine_run_gone(&p->rpc);
 		if (ready) {
 			while (ready)
 				ready = rpc_stream_serve(ready);
@@ -335,7 +333,7 @@ static void *io_main(void *arg)
 			continue;
 		}
 		receive = more && mine;
-		if (more || atomic_load(&rpc->work_waits))
+		if (more || atomic_load(&p->rpc.work_waits))
 			continue;
 		if (mine && lonely && atomic_load(&p->waiters) <= 1) {
 			mine = false;
@@ -350,7 +348,7 @@ static void *io_main(void *arg)
 			p->lonely = 0;
 		}
 	}
-	mtx_unlock(&rpc->lock);
+	mtx_unlock(&p->rpc.lock);
 	return NULL;
 }
 

@@ -96,13 +96,13 @@ void rpc_conn_unref(struct rpc_conn *c)
 	if (!c || atomic_fetch_sub(&c->refs, 1) != 1)
 		return;
 	struct rpc_port *port = c->port;
-	mono_ns now = port->driver->enter(port);
+	mono_ns now = rpc_port_enter(port);
 	/* its last calls were released before this, and may still stand in the queue */
 	rpc_engine_work(port, now);
 	linger_end_locked(c, now);
 	while (c->rx_count)
 		let_go_locked(c, c->rx_count - 1);
-	port->driver->leave(port);
+	rpc_port_leave(port);
 	rx_sec_free(c->config.sec);
 	mem_free(c);
 	rpc_port_unref(port);
@@ -199,6 +199,7 @@ void rpc_conn_freed(struct rpc_conn *c, mono_ns now)
 /* --- a call ------------------------------------------------------------------------------------ */
 
 /* A quick call: start it, or let it wait in line. */
+static void quick_work(struct rpc_port *port, struct rpc_work *work, mono_ns now) REQUIRES(port->lock);
 static void quick_work(struct rpc_port *port, struct rpc_work *work, mono_ns now)
 {
 	struct rpc_stream *s = container_of(work, struct rpc_stream, work);
@@ -222,7 +223,7 @@ static void quick_work(struct rpc_port *port, struct rpc_work *work, mono_ns now
 static afs_err start(struct rpc_conn *c, struct rpc_stream *s)
 {
 	struct rpc_port *port = c->port;
-	mono_ns now = port->driver->enter(port);
+	mono_ns now = rpc_port_enter(port);
 	rpc_engine_work(port, now); /* channels given back just now */
 	afs_err err = list_empty(&c->waiters) ? start_locked(c, s, now) : AFS_EAGAIN;
 	if (err == AFS_EAGAIN && port->closing)
@@ -230,7 +231,7 @@ static afs_err start(struct rpc_conn *c, struct rpc_stream *s)
 	if (err == AFS_EAGAIN)
 		list_push_back(&c->waiters, &s->link);
 	list_push_back(&port->streams, &s->node);
-	port->driver->leave(port);
+	rpc_port_leave(port);
 	if (err != AFS_EAGAIN)
 		return err;
 

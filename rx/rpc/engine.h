@@ -106,6 +106,15 @@ void rpc_port_fini(struct rpc_port *port);
 /* For rx_endpoint_config.accept; ctx is the port. */
 struct rx_sec *rpc_port_accept(void *port, struct rx_addr peer, uint16_t service, uint8_t index);
 
+static inline mono_ns rpc_port_enter(struct rpc_port *port) ACQUIRE(port->lock) NO_TSA
+{
+	return port->driver->enter(port);
+}
+static inline void rpc_port_leave(struct rpc_port *port) RELEASE(port->lock) NO_TSA
+{
+	port->driver->leave(port);
+}
+
 /* Leave work; kick() is the caller's.  Nothing happens when it is in the queue already. */
 void rpc_post(struct rpc_port *port, struct rpc_work *work);
 bool rpc_posted(struct rpc_port *port, const struct rpc_work *work);

@@ -104,15 +104,15 @@ void rpc_stream_wait(struct rpc_stream *s) REQUIRES(s->lock);
 /* With port->lock and not s->lock: whoever waits for the stream looks again. */
 void rpc_stream_signal(struct rpc_stream *s);
 /* With port->lock: bind to the endpoint's call (takes a reference) and read what does not change. */
-void rpc_stream_bind(struct rpc_stream *s, struct rx_call *call) REQUIRES(s->port->lock);
+void rpc_stream_bind(struct rpc_stream *s, struct rx_call *call);
 /* With port->lock: forget the endpoint's call and free. */
-void rpc_stream_destroy(struct rpc_stream *s) REQUIRES(s->port->lock);
+void rpc_stream_destroy(struct rpc_stream *s);
 
 /* With port->lock: */
 void rpc_stream_work(struct rpc_port *port, struct rpc_work *work, mono_ns now) REQUIRES(port->lock);
-void rpc_stream_receive(struct rpc_stream *s, mono_ns now) REQUIRES(s->port->lock);
-void rpc_stream_push(struct rpc_stream *s, mono_ns now) REQUIRES(s->port->lock);
-void rpc_stream_end(struct rpc_stream *s, afs_err err, int32_t code) REQUIRES(s->port->lock);
+void rpc_stream_receive(struct rpc_stream *s, mono_ns now);
+void rpc_stream_push(struct rpc_stream *s, mono_ns now);
+void rpc_stream_end(struct rpc_stream *s, afs_err err, int32_t code);
 
 /* The user's side; any thread without locks. */
 /* The next `n` bytes or fewer at the end, as one piece without taking them: inside a packet, or
@@ -136,7 +136,7 @@ afs_err rpc_stream_finish(struct rpc_stream *s);
 /* Drop what was written and not handed over. */
 void rpc_stream_drop(struct rpc_stream *s);
 /* A packet did not verify: the whole connection is ended. */
-void rpc_stream_distrust(struct rpc_stream *s, afs_err err, mono_ns now) REQUIRES(s->port->lock);
+void rpc_stream_distrust(struct rpc_stream *s, afs_err err, mono_ns now);
 /* Wait until LAST came.  AFS_EDECODE: more than `max` bytes did. */
 afs_err rpc_stream_await_all(struct rpc_stream *s, size_t max);
 /* A worker found the arguments incomplete: let them be collected further. */
@@ -145,7 +145,7 @@ void rpc_stream_collect(struct rpc_stream *s);
  * start the call, seal and send.  False: it does not fit, nothing happened. */
 bool rpc_stream_quick(struct rpc_stream *s, const struct rx_sec *sec, const struct rpc_proc *proc, const void *in);
 /* With port->lock: the call has started, what rpc_stream_quick left goes out. */
-void rpc_stream_quick_go(struct rpc_stream *s, mono_ns now) REQUIRES(s->port->lock);
+void rpc_stream_quick_go(struct rpc_stream *s, mono_ns now);
 /* Tell the endpoint and give the stream back: it may be freed before this returns. */
 void rpc_stream_release(struct rpc_stream *s, bool abort, int32_t code, bool done);
 
@@ -155,7 +155,7 @@ void rpc_conn_user_unref(struct rpc_conn_user *u);
 
 /* dispatch.c, with port->lock */
 void rpc_dispatch_new(struct rpc_port *port, struct rx_call *call, mono_ns now) REQUIRES(port->lock);
-void rpc_dispatch_more(struct rpc_stream *s, mono_ns now) REQUIRES(s->port->lock);
+void rpc_dispatch_more(struct rpc_stream *s, mono_ns now);
 
 /* client.c, with port->lock: a call of `c` ended, so a waiting one may start. */
 void rpc_conn_freed(struct rpc_conn *c, mono_ns now);

@@ -509,7 +509,7 @@ static void too_many_waiting_calls_are_refused_as_busy(void **state)
 			sample_await_held(s, 0, 1);
 	}
 	struct rx_stats stats;
-	for (int tries = 0; tries < 2000; tries++) {
+	for (int tries = 0; tries < 20000; tries++) {
 		rpc_port_stats(s->server, &stats);
 		if (stats.refused_overload >= 1)
 			break;
