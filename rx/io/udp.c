@@ -6,6 +6,7 @@
 #include "rx/io/udp.h"
 
 #include "cell/base/log.h"
+#include "rx/io/holder.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -42,17 +43,14 @@ static void set_buffer(int fd, int force, int ask)
 		(void)set(fd, SOL_SOCKET, ask, UDP_SOCKET_BUFFER);
 }
 
-/* The line of /proc/net/udp with our port names an inode; the holder's pid needs a search that only
- * root may do, so say what everyone can see: the port, and how to ask. */
 static afs_err bind_failed(const struct udp_config *config, int eno)
 {
-	char ip[INET_ADDRSTRLEN];
+	char ip[INET_ADDRSTRLEN], holder[100];
 	struct in_addr a = {htonl(config->ip)};
 	inet_ntop(AF_INET, &a, ip, sizeof(ip));
 	if (eno == EADDRINUSE)
-		return log_error(AFS_EADDRINUSE,
-			"rx.port.in_use ip=%s port=%u hint=\"another process holds it: ss -ulpn 'sport = :%u'\"",
-			ip, config->port, config->port);
+		return log_error(AFS_EADDRINUSE, "rx.port.in_use ip=%s port=%u holder=\"%s\"", ip, config->port,
+			udp_port_holder(config->port, holder, sizeof(holder)));
 	return log_error(eno == EACCES || eno == EPERM ? AFS_EACCESS : AFS_EINVAL,
 		"rx.port.bind_failed ip=%s port=%u reason=\"%s\"", ip, config->port, strerror(eno));
 }

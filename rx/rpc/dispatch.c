@@ -45,6 +45,14 @@ static afs_err policy(struct rpc_stream *s)
 	return s->pub.proc->need == RPC_SUPERUSER && !s->pub.superuser ? AFS_EACCESS : AFS_OK;
 }
 
+/* What the interface says for an error before a handler has seen the call. */
+static int32_t plain_code(const struct rpc_stream *s, afs_err err)
+{
+	int32_t code = s->pub.iface->abort_of(err);
+	return code ? code : RX_PROTOCOL_ERROR; /* 0 would be no abort at all */
+}
+
+/* What the service says; its hook may take locks of its own, so none of ours is held. */
 static int32_t code_of(struct rpc_stream *s, afs_err err)
 {
 	if (err == AFS_EABORTED && s->refuse_code)
@@ -53,9 +61,8 @@ static int32_t code_of(struct rpc_stream *s, afs_err err)
 		return RXGEN_OPCODE;
 	if (err == AFS_EENCODE)
 		return RXGEN_SS_MARSHAL;
-	int32_t code = s->service->abort_of ? s->service->abort_of(s->service->ctx, &s->pub, err) :
-					      s->pub.iface->abort_of(err);
-	return code ? code : RX_PROTOCOL_ERROR; /* 0 would be no abort at all */
+	int32_t code = s->service->abort_of ? s->service->abort_of(s->service->ctx, &s->pub, err) : 0;
+	return code ? code : plain_code(s, err);
 }
 
 afs_err rpc_refuse(struct rpc_call *call, int32_t code)
@@ -78,7 +85,7 @@ static afs_err try_decode(struct rpc_stream *s, bool last, int32_t *code)
 	/* one byte more than may be shows what is too long */
 	afs_err err = rpc_stream_peek(s, max + 1, &scratch, &p, &n);
 	if (err != AFS_OK) {
-		*code = err == AFS_ENOMEM ? code_of(s, err) : iface->abort_of(err);
+		*code = plain_code(s, err);
 		return err;
 	}
 	*code = RXGEN_DECODE;
@@ -108,7 +115,7 @@ static afs_err try_decode(struct rpc_stream *s, bool last, int32_t *code)
 	s->in_args = arena_alloc(&s->arena, 1, proc->in_size);
 	if (!s->in_args) {
 		err = AFS_ENOMEM;
-		*code = code_of(s, err);
+		*code = plain_code(s, err);
 		goto out;
 	}
 	struct xdr_in x = {p + 4, p + MIN(n, max), &s->arena, AFS_OK};
@@ -117,7 +124,7 @@ static afs_err try_decode(struct rpc_stream *s, bool last, int32_t *code)
 	if (err == AFS_EAGAIN && (last || n > max))
 		err = AFS_EDECODE;
 	if (err == AFS_ENOMEM)
-		*code = code_of(s, err);
+		*code = plain_code(s, err);
 	if (err == AFS_OK && proc->shape != RPC_SPLIT && x.p != p + n)
 		err = AFS_EDECODE;
 	if (err == AFS_OK) {
@@ -153,7 +160,7 @@ static void ready(struct rpc_stream *s, mono_ns now)
 		atomic_fetch_sub(&port->waiting, 1);
 		atomic_fetch_add(&port->overloaded, 1);
 		s->state = RPC_COLLECTING;
-		refuse(s, code_of(s, AFS_EOVERLOAD), now);
+		refuse(s, plain_code(s, AFS_EOVERLOAD), now);
 	}
 }
 

@@ -36,7 +36,8 @@ struct rpc_service {
 	bool (*superuser)(void *ctx, const struct rx_caller *caller); /* NULL: nobody */
 	/* After each call, on its thread: audit and statistics.  NULL: none. */
 	void (*done)(void *ctx, const struct rpc_call *call, const void *in, afs_err err, int32_t code, int64_t took_ns);
-	/* The code for an error, when a caller wants another mapping than iface->abort_of; NULL: none. */
+	/* The code for a handler's error, when a caller wants another mapping than iface->abort_of; 0 and
+	 * NULL: that one. */
 	int32_t (*abort_of)(void *ctx, const struct rpc_call *call, afs_err err);
 };
 

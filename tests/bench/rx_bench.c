@@ -3,6 +3,8 @@
  * How fast Rx is between two processes: bulk in both directions, small calls, and what they cost.
  *
  *   rx_bench [-m MIB] [-n CALLS] [-t THREADS] [-d MAX_DATAGRAM] [-p] [-l LEVEL] [-a ADDRESS]
+ *   rx_bench -s PORT            serves until its input ends
+ *   rx_bench -c ADDRESS:PORT    measures against that one
  *     -p  plain datagrams, as where the kernel has no UDP_SEGMENT and UDP_GRO
  *     -l  clear, auth or crypt: rxkad at that level instead of rxnull
  *     -a  address that the server binds and the client calls (default 127.0.0.1)
@@ -130,6 +132,8 @@ afs_err bench_usage(struct rpc_call *call, const struct bench_usage_in *in, stru
 
 static struct {
 	uint32_t mib, calls, threads, max_datagram, ip;
+	uint16_t serve, to_port;
+	uint32_t to_ip;
 	bool plain, rxkad;
 	enum rx_sec_level level;
 } opt = {.mib = 512, .calls = 100000, .threads = 8, .ip = 0x7f000001};
@@ -166,7 +170,8 @@ static afs_err open_port(const char *name, bool server, struct rpc_port **out)
 	const struct rpc_port_config config = {
 		.acceptor = {rxkad_accept, (void *)(uintptr_t)&rxkad},
 		.name = name,
-		.ip = opt.ip,
+		.ip = opt.to_port || opt.serve ? 0 : opt.ip,
+		.port = server ? opt.serve : 0,
 		.services = server ? &service : NULL,
 		.service_count = server ? 1 : 0,
 		.workers = server ? rpc_workers_new("bench", 16) : NULL,
@@ -292,7 +297,7 @@ static void small(struct rpc_port *port, struct rpc_conn *conn, struct rx_addr t
 
 int main(int argc, char **argv)
 {
-	for (int c; (c = getopt(argc, argv, "m:n:t:d:pl:a:")) != -1;) {
+	for (int c; (c = getopt(argc, argv, "m:n:t:d:pl:a:s:c:")) != -1;) {
 		struct in_addr a;
 		switch (c) {
 		case 'm': opt.mib = (uint32_t)strtoul(optarg, NULL, 10); break;
@@ -304,6 +309,18 @@ int main(int argc, char **argv)
 			opt.rxkad = true;
 			opt.level = *optarg == 'a' ? RX_LEVEL_AUTH : strcmp(optarg, "crypt") ? RX_LEVEL_CLEAR : RX_LEVEL_CRYPT;
 			break;
+		case 's': opt.serve = (uint16_t)strtoul(optarg, NULL, 10); break;
+		case 'c': {
+			char *colon = strchr(optarg, ':');
+			if (!colon)
+				return 2;
+			*colon = 0;
+			opt.to_port = (uint16_t)strtoul(colon + 1, NULL, 10);
+			if (inet_pton(AF_INET, optarg, &a) != 1)
+				return 2;
+			opt.to_ip = ntohl(a.s_addr);
+			break;
+		}
 		case 'a':
 			if (inet_pton(AF_INET, optarg, &a) != 1)
 				return 2;
@@ -316,18 +333,20 @@ int main(int argc, char **argv)
 	int ready[2], stop[2];
 	if (pipe(ready) < 0 || pipe(stop) < 0)
 		return 1;
-	pid_t child = fork();
+	if (opt.serve)
+		serve(ready[1], 0);
+	pid_t child = opt.to_port ? -1 : fork();
 	if (child == 0) {
 		close(stop[1]);
 		serve(ready[1], stop[0]);
 	}
 	close(ready[1]);
 	uint16_t number;
-	if (child < 0 || read(ready[0], &number, sizeof(number)) != sizeof(number))
+	if (!opt.to_port && (child < 0 || read(ready[0], &number, sizeof(number)) != sizeof(number)))
 		return 1;
 	struct rpc_port *port;
 	check(open_port("client", false, &port), "port");
-	struct rx_addr to = {opt.ip, number};
+	struct rx_addr to = {opt.to_port ? opt.to_ip : opt.ip, opt.to_port ? opt.to_port : number};
 	struct rpc_conn_config config = conn_config(to);
 	struct rpc_conn *conn;
 	check(rpc_conn_new(port, &config, &conn), "conn");

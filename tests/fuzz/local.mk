@@ -21,7 +21,8 @@ FUZZERS = tests/fuzz/fuzz_acl \
 	tests/fuzz/fuzz_rx \
 	tests/fuzz/fuzz_rxafs \
 	tests/fuzz/fuzz_sealed \
-	tests/fuzz/fuzz_ticket
+	tests/fuzz/fuzz_ticket \
+	tests/fuzz/fuzz_xdr
 check_PROGRAMS += $(FUZZERS)
 TESTS += $(FUZZERS)
 
@@ -72,3 +73,7 @@ tests_fuzz_fuzz_dir_LDADD = fileserver/store/libstore.a $(LIBS_BASE)
 tests_fuzz_fuzz_databases_SOURCES = %reldir%/fuzz_databases.c $(fuzz_main)
 tests_fuzz_fuzz_databases_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
 tests_fuzz_fuzz_databases_LDADD = $(LIBS_DBSERVER)
+
+tests_fuzz_fuzz_xdr_SOURCES = %reldir%/fuzz_xdr.c $(fuzz_main)
+tests_fuzz_fuzz_xdr_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_xdr_LDADD = $(LIBS_XDR)

@@ -4,10 +4,13 @@
 
 #include "cell/base/clk.h"
 #include "cell/base/mem.h"
+#include "rx/io/holder.h"
 #include "rx/io/udp.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LOCALHOST = 0x7f000001, KEPT = 512 };
 
@@ -314,7 +317,21 @@ static void a_probe_goes_whole_or_not_at_all(void **state)
 	pair_close(&p);
 }
 
-TEST_MAIN(T(datagrams_arrive_as_they_were_sent),
+static void the_holder_of_a_port_is_named(void **state)
+{
+	(void)state;
+	struct pair p;
+	pair_open(&p, false, false);
+	char got[100], want[100];
+	snprintf(want, sizeof(want), "process %d (test_udp)", (int)getpid());
+	assert_string_equal(udp_port_holder(p.b.port, got, sizeof(got)), want);
+	uint16_t gone = p.b.port;
+	udp_close(&p.b);
+	assert_string_equal(udp_port_holder(gone, got, sizeof(got)), "another process");
+	pair_close(&p);
+}
+
+TEST_MAIN(T(the_holder_of_a_port_is_named), T(datagrams_arrive_as_they_were_sent),
 	T(a_run_of_one_size_is_one_message_and_lands_in_buffers_of_its_own),
 	T(what_is_not_kept_needs_no_new_buffer), T(a_full_pool_loses_datagrams_and_recovers),
 	T(a_port_where_nobody_listens_is_reported), T(a_datagram_that_is_too_big_is_reported_and_the_others_go),
