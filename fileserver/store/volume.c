@@ -37,11 +37,12 @@ static struct db_options options(const struct vs_partition *p, bool create)
 	return (struct db_options){
 		.create = create,
 		.exclusive = true,
-		/* power: the WAL is synced by vs_volume_settle, for several commits at once;
-		 * checkpoints sync */
-		.sync = p->s->config.durability == VS_POWER ? DB_SYNC_PROCESS : DB_SYNC_NONE,
+		/* Checkpoints sync, commits do not: a power loss takes the last commits but damages
+		 * nothing.  In power mode vs_volume_settle syncs the WAL, for several commits at once.
+		 * A long WAL makes checkpoints, and so syncs, rare. */
+		.sync = DB_SYNC_PROCESS,
 		.cache_kib = 4096,
-		.wal_pages = 2000,
+		.wal_pages = 8000,
 	};
 }
 
