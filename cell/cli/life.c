@@ -195,6 +195,15 @@ static int collect_passwords(const struct cli *c, const struct conf *conf, const
 	return CLI_OK;
 }
 
+enum { PATIENCE = 150 }; /* tenths of a second */
+
+static bool answers(const struct state_holder *holder)
+{
+	CLEANUP(json) json_t *reply = NULL;
+	CLEANUP(str) char *text = NULL;
+	return ctl_ask(holder->socket, json_pack("{s:s}", "verb", "status"), &reply, &text, NULL, NULL) == AFS_OK;
+}
+
 /* Another process has the state: if it runs this cell, it is asked to match the file. */
 static int reconcile_running(struct progress *p, const struct conf *conf, const struct state_holder *holder)
 {
@@ -204,11 +213,7 @@ static int reconcile_running(struct progress *p, const struct conf *conf, const 
 			holder->cell, conf->cell);
 	CLEANUP(json) json_t *passwords = NULL, *reply = NULL;
 	CLEANUP(str) char *text = NULL;
-	/* It may be starting just now, or going down: both end soon. */
-	int status = CLI_FAILED;
-	for (int tries = 0; tries < 100 && access(holder->socket, F_OK) != 0 && kill(holder->pid, 0) == 0; tries++)
-		usleep(100 * 1000);
-	status = collect_passwords(c, conf, holder->socket, &passwords);
+	int status = collect_passwords(c, conf, holder->socket, &passwords);
 	if (status != CLI_OK)
 		return status;
 	afs_err err = ctl_ask(holder->socket,
@@ -243,16 +248,19 @@ int cli_up(struct cli *c)
 	struct cell_watch watch = {on_event, &p};
 	struct state_holder holder = {};
 	bool foreground = cli_has(c, "foreground");
-	switch (daemon_start(conf, foreground, &watch, say_serving, &holder)) {
-	case DAEMON_SERVES:
-		if (!foreground)
-			say_serving(&p);
-		return CLI_OK;
-	case DAEMON_FAILED:
-		return CLI_FAILED;
-	case DAEMON_BUSY:
-		break;
+	enum daemon_result result = daemon_start(conf, foreground, &watch, say_serving, &holder);
+	/* A process that has the state but does not answer is starting, going down or dying: all end soon. */
+	for (int tries = 0; result == DAEMON_BUSY && tries < PATIENCE && !answers(&holder); tries++) {
+		usleep(100 * 1000);
+		CLEANUP(buf) struct buf problems = {};
+		if (conf_load(file, &conf, &problems) != AFS_OK)
+			return cli_fail(c, "%s", problems.data ? problems.data : "cannot read the configuration again");
+		result = daemon_start(conf, foreground, &watch, say_serving, &holder);
 	}
+	if (result == DAEMON_SERVES && !foreground)
+		say_serving(&p);
+	if (result != DAEMON_BUSY)
+		return result == DAEMON_SERVES ? CLI_OK : CLI_FAILED;
 	if (foreground)
 		return cli_fail(c, "process %d runs the cell %s already; without -f this command makes it match the configuration",
 			(int)holder.pid, holder.cell);
@@ -272,8 +280,8 @@ static bool confirm(const char *question)
 	return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
 }
 
-/* Stop the process that has the state, and wait until it is gone. */
-static int stop_holder(const struct cli *c, const struct state_holder *holder)
+/* Stop the process that has the state, and take the state over when it has let go. */
+static int stop_holder(const struct cli *c, const struct conf *conf, const struct state_holder *holder, struct state **state)
 {
 	CLEANUP(json) json_t *reply = NULL;
 	CLEANUP(str) char *text = NULL;
@@ -282,9 +290,12 @@ static int stop_holder(const struct cli *c, const struct state_holder *holder)
 		return cli_fail(c, "%s", text);
 	if (err != AFS_OK && kill(holder->pid, SIGTERM) != 0 && errno != ESRCH)
 		return cli_fail(c, "process %d does not answer and cannot be stopped: %s", (int)holder->pid, strerror(errno));
-	for (int tenths = 0; tenths < 1200; tenths++) {
-		if (kill(holder->pid, 0) != 0 && errno == ESRCH)
-			return CLI_OK;
+	for (int tries = 0; tries < 1200; tries++) { /* a minute: what is dirty is being stored */
+		CLEANUP(buf) struct buf why = {};
+		struct state_holder now = {};
+		err = state_open(conf, false, state, &now, &why);
+		if (err != AFS_EBUSY)
+			return err == AFS_OK || err == AFS_ENOENT ? CLI_OK : cli_fail(c, "%s", why.data ? why.data : afs_err_text(err));
 		usleep(50 * 1000);
 	}
 	return cli_fail(c, "process %d is still storing what is dirty after a minute; it goes on, ask again later", (int)holder->pid);
@@ -311,12 +322,11 @@ int cli_down(struct cli *c)
 	bool stopped = false;
 	afs_err err = state_open(conf, false, &state, &holder, &why);
 	if (err == AFS_EBUSY && holder.pid) {
-		status = stop_holder(c, &holder);
+		status = stop_holder(c, conf, &holder, &state);
 		if (status != CLI_OK)
 			return status;
 		stopped = true;
-		why.len = 0;
-		err = erase ? state_open(conf, false, &state, &holder, &why) : AFS_OK;
+		err = AFS_OK;
 	}
 	if (err == AFS_ENOENT) {
 		err = AFS_OK;

@@ -4,7 +4,7 @@
 # right is left alone, and erasing leaves nothing.
 . "$(dirname "$0")/lib.sh"
 private "$@"
-plan 43
+plan 46
 up() { "$afscell" up --config "$work/c.yaml" "$@"; }
 down() { "$afscell" down --config "$work/c.yaml" "$@"; }
 status() { "$afscell" status --config "$work/c.yaml" "$@"; }
@@ -105,6 +105,16 @@ sleep 0.3
 PW=second-password up >up3.out 2>&1; killed=$?
 check "... up brings it back" is $killed 0
 check "... and volumes check clean" says '3 volumes, 0 findings' "$afscell" check
+
+# --- killed, and up at once while it is still dying; two starts at once
+kill -9 "$(status --json | jq .pid)"
+check "up right behind a kill -9 brings it back" env PW=second-password "$afscell" up --config c.yaml
+down >/dev/null
+PW=second-password up >a.out 2>&1 & a=$!
+PW=second-password up >b.out 2>&1 & b=$!
+wait $a; ra=$?; wait $b; rb=$?
+check "of two starts at once both succeed" is "$ra $rb" "0 0"
+check "... one starts it, the other finds it running" is "$(cat a.out b.out | grep -c 'runs already')" 1
 
 # --- the end
 check "erase wants to be meant" sh -c '"$0" down --erase --config c.yaml </dev/null; [ $? = 2 ]' "$afscell"
