@@ -5,8 +5,8 @@
  * from the mount (attributes afs.cell and afs.fid) and so with his own rights on the way. */
 #include "cell/verbs.h"
 
-#include "cell/cell_parts.h"
 #include "cell/base/text.h"
+#include "cell/cell_parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,9 @@
 static afs_err client_of(struct cell *c, struct ctl_request *rq, struct client **out)
 {
 	*out = c->client;
-	return *out ? AFS_OK : ctl_refuse(rq, AFS_ENOENT, "the cache manager is off on this machine (roles.client)");
+	return *out ? AFS_OK
+		    : ctl_refuse(rq, AFS_ENOENT,
+			      "the cache manager is off on this machine (roles.client)");
 }
 
 static afs_err refuse(struct ctl_request *rq, afs_err err)
@@ -60,15 +62,20 @@ static afs_err verb_token_set(void *ctx, struct ctl_request *rq, json_t *out)
 	struct cell *c = ctx;
 	struct client *client;
 	TRY(client_of(c, rq, &client));
-	const char *cell = ctl_str(rq, "cell"), *name = ctl_str(rq, "name"), *key = ctl_str(rq, "key"),
-		   *ticket = ctl_str(rq, "ticket");
+	const char *cell = ctl_str(rq, "cell"), *name = ctl_str(rq, "name"),
+		   *key = ctl_str(rq, "key"), *ticket = ctl_str(rq, "ticket");
 	enum { TICKET_MAX = 12000 };
 	CLEANUP(heap) uint8_t *bytes = mem_alloc(TICKET_MAX, 1);
 	if (!bytes)
 		return AFS_ENOMEM;
-	struct client_token token = {.cell = cell, .name = name, .kad = {.kvno = (int32_t)ctl_int(rq, "kvno", -1), .ticket = bytes,
-		.begins = ctl_int(rq, "begins", 0), .expires = ctl_int(rq, "expires", 0)}};
-	if (!cell || !name || !key || !ticket || token.kad.kvno < 0 || unhex(key, token.kad.session_key, 8) != 8 ||
+	struct client_token token = {.cell = cell,
+		.name = name,
+		.kad = {.kvno = (int32_t)ctl_int(rq, "kvno", -1),
+			.ticket = bytes,
+			.begins = ctl_int(rq, "begins", 0),
+			.expires = ctl_int(rq, "expires", 0)}};
+	if (!cell || !name || !key || !ticket || token.kad.kvno < 0 ||
+		unhex(key, token.kad.session_key, 8) != 8 ||
 		!(token.kad.ticket_len = unhex(ticket, bytes, TICKET_MAX)))
 		return ctl_refuse(rq, AFS_EINVAL, "that is no token");
 	afs_err err = client_token_set(client, rq->uid, &token);
@@ -83,12 +90,14 @@ static afs_err verb_token_list(void *ctx, struct ctl_request *rq, json_t *out)
 	struct client *client;
 	TRY(client_of(ctx, rq, &client));
 	struct client_token_info list[64];
-	size_t n = MIN(client_token_list(client, rq->uid, list, ARRAY_SIZE(list)), ARRAY_SIZE(list));
+	size_t n =
+		MIN(client_token_list(client, rq->uid, list, ARRAY_SIZE(list)), ARRAY_SIZE(list));
 	json_t *tokens = json_array();
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(tokens,
-			json_pack("{s:s, s:s, s:I, s:I, s:b}", "cell", list[i].cell, "name", list[i].name, "begins",
-				(json_int_t)list[i].begins, "expires", (json_int_t)list[i].expires, "expired", list[i].expired));
+			json_pack("{s:s, s:s, s:I, s:I, s:b}", "cell", list[i].cell, "name",
+				list[i].name, "begins", (json_int_t)list[i].begins, "expires",
+				(json_int_t)list[i].expires, "expired", list[i].expired));
 	json_object_set_new(out, "tokens", tokens);
 	return AFS_OK;
 }
@@ -110,13 +119,15 @@ static afs_err file_of(struct ctl_request *rq, struct client_file *out)
 	*out = (struct client_file){0};
 	char more;
 	if (!cell || !fid || strlen(cell) >= sizeof(out->cell) ||
-		sscanf(fid, "%x:%x:%x%c", &out->fid.Volume, &out->fid.Vnode, &out->fid.Unique, &more) != 3)
+		sscanf(fid, "%x:%x:%x%c", &out->fid.Volume, &out->fid.Vnode, &out->fid.Unique,
+			&more) != 3)
 		return ctl_refuse(rq, AFS_EINVAL, "a file is named by its cell and fid");
 	strcpy(out->cell, cell);
 	return AFS_OK;
 }
 
-static afs_err begin(struct cell *c, struct ctl_request *rq, struct client **client, struct client_file *f)
+static afs_err begin(
+	struct cell *c, struct ctl_request *rq, struct client **client, struct client_file *f)
 {
 	TRY(client_of(c, rq, client));
 	return file_of(rq, f);
@@ -144,7 +155,9 @@ static afs_err verb_setacl(void *ctx, struct ctl_request *rq, json_t *out)
 		return ctl_refuse(rq, AFS_EINVAL, "an ACL is needed");
 	afs_err err = client_acl_set(client, rq->uid, &f, acl);
 	if (err == AFS_EINVAL)
-		return ctl_refuse(rq, err, "the server does not take this ACL: a name it does not know, or more than 20 entries");
+		return ctl_refuse(rq, err,
+			"the server does not take this ACL: a name it does not know, or more than "
+			"20 entries");
 	return refuse(rq, err);
 }
 
@@ -232,7 +245,9 @@ static afs_err verb_rmmount(void *ctx, struct ctl_request *rq, json_t *out)
 	TRY(begin(ctx, rq, &client, &f));
 	const char *name = ctl_str(rq, "name");
 	afs_err err = name ? client_mount_remove(client, rq->uid, &f, name) : AFS_EINVAL;
-	return err == AFS_EINVAL ? ctl_refuse(rq, err, "'%s' is not a mount point.", name ? name : "") : refuse(rq, err);
+	return err == AFS_EINVAL
+		       ? ctl_refuse(rq, err, "'%s' is not a mount point.", name ? name : "")
+		       : refuse(rq, err);
 }
 
 static afs_err verb_whereis(void *ctx, struct ctl_request *rq, json_t *out)

@@ -36,19 +36,19 @@ struct client_cell {
 struct client_config {
 	const struct client_cell *cells; /* the first is the local cell; all is copied */
 	size_t cell_count;
-	const char *cache_dir; /* made when missing; belongs to one client at a time */
-	uint64_t cache_bytes;  /* hard bound of what the cache holds on disk; at least 16 MiB */
-	enum rx_sec_level level; /* of connections with a token */
-	unsigned vnodes_max;     /* status entries kept when nobody uses them; 0: default */
-	int64_t dead_ns;         /* a server that is silent for this long is down; 0: default */
-	int64_t busy_ns;         /* how long to wait for a busy or offline volume; 0: default */
+	const char *cache_dir;     /* made when missing; belongs to one client at a time */
+	uint64_t cache_bytes;      /* hard bound of what the cache holds on disk; at least 16 MiB */
+	enum rx_sec_level level;   /* of connections with a token */
+	unsigned vnodes_max;       /* status entries kept when nobody uses them; 0: default */
+	int64_t dead_ns;           /* a server that is silent for this long is down; 0: default */
+	int64_t busy_ns;           /* how long to wait for a busy or offline volume; 0: default */
 	unsigned fuse_threads_max; /* 0: default */
-	bool writeback;          /* the kernel gathers small writes (client/fuse/fuse.h says what that means) */
 };
 
 /* AFS_ECONFIG: no cell, or no VL server; AFS_EBUSY: another process uses cache_dir; AFS_EACCESS, AFS_EIO,
  * AFS_ENOMEM.  Logged. */
-afs_err client_new(const struct client_config *config, const struct client_ports *ports, struct client **out);
+afs_err client_new(
+	const struct client_config *config, const struct client_ports *ports, struct client **out);
 void client_service(struct client *c, struct rpc_service *out);
 afs_err client_start(struct client *c, struct rpc_port *port);
 /* Stores what is dirty (waits for it), gives up callbacks, ends threads. */
@@ -67,8 +67,8 @@ const char *client_mounted_at(struct client *c);
 
 struct client_token {
 	const char *cell;
-	const char *name;        /* for people: the principal it was made from */
-	struct rxkad_token kad;  /* copied with its ticket */
+	const char *name;       /* for people: the principal it was made from */
+	struct rxkad_token kad; /* copied with its ticket */
 };
 /* Replaces the user's token for that cell.  AFS_ENOENT: unknown cell; AFS_EEXPIRED; AFS_ETICKETLEN. */
 afs_err client_token_set(struct client *c, uid_t uid, const struct client_token *token);
@@ -81,10 +81,12 @@ struct client_token_info {
 size_t client_token_list(struct client *c, uid_t uid, struct client_token_info *out, size_t cap);
 /* The user's token for `cell` (not NULL), for a tool of his that speaks to servers itself: strings and
  * ticket are copied into `arena`.  AFS_ENOENT, AFS_EEXPIRED, AFS_ENOMEM. */
-afs_err client_token_get(struct client *c, uid_t uid, const char *cell, struct arena *arena, struct client_token *out);
+afs_err client_token_get(struct client *c, uid_t uid, const char *cell, struct arena *arena,
+	struct client_token *out);
 /* The cell with number `index` (0 is the local one): its name and at most `cap` addresses of its VL
  * servers, host order (`ips` and `n` may be NULL when cap is 0).  AFS_ENOENT: past the end. */
-afs_err client_cell_at(struct client *c, size_t index, char name[RX_NAME_MAX], uint32_t *ips, size_t cap, size_t *n);
+afs_err client_cell_at(struct client *c, size_t index, char name[RX_NAME_MAX], uint32_t *ips,
+	size_t cap, size_t *n);
 /* `cell` NULL: all.  AFS_ENOENT: he had none. */
 afs_err client_token_drop(struct client *c, uid_t uid, const char *cell);
 
@@ -96,7 +98,8 @@ struct client_file {
 	char cell[RX_NAME_MAX];
 	struct AFSFid fid;
 };
-afs_err client_path(struct client *c, uid_t uid, const char *path, bool follow, struct client_file *out);
+afs_err client_path(
+	struct client *c, uid_t uid, const char *path, bool follow, struct client_file *out);
 
 /* ACL as text (fileserver.md §6), NUL-terminated; *text is the caller's (mem_free). */
 afs_err client_acl_get(struct client *c, uid_t uid, const struct client_file *f, char **text);
@@ -108,17 +111,23 @@ struct client_volume {
 	uint32_t min_quota_kib, max_quota_kib, used_kib, part_free_kib, part_size_kib;
 	bool online, in_service, needs_salvage;
 };
-afs_err client_volume_get(struct client *c, uid_t uid, const struct client_file *f, struct client_volume *out);
-afs_err client_quota_set(struct client *c, uid_t uid, const struct client_file *f, uint32_t max_kib);
+afs_err client_volume_get(
+	struct client *c, uid_t uid, const struct client_file *f, struct client_volume *out);
+afs_err client_quota_set(
+	struct client *c, uid_t uid, const struct client_file *f, uint32_t max_kib);
 
 /* Mount point `name` in the directory `dir`, with text `target` ("#root.cell." or "%cell:vol."). */
-afs_err client_mount_make(struct client *c, uid_t uid, const struct client_file *dir, const char *name, const char *target);
+afs_err client_mount_make(struct client *c, uid_t uid, const struct client_file *dir,
+	const char *name, const char *target);
 /* AFS_EINVAL: it is no mount point. */
-afs_err client_mount_read(struct client *c, uid_t uid, const struct client_file *dir, const char *name, char **target);
-afs_err client_mount_remove(struct client *c, uid_t uid, const struct client_file *dir, const char *name);
+afs_err client_mount_read(struct client *c, uid_t uid, const struct client_file *dir,
+	const char *name, char **target);
+afs_err client_mount_remove(
+	struct client *c, uid_t uid, const struct client_file *dir, const char *name);
 
 /* Addresses (host order) of the servers that hold the file's volume. */
-afs_err client_whereis(struct client *c, uid_t uid, const struct client_file *f, uint32_t *ips, size_t cap, size_t *n);
+afs_err client_whereis(struct client *c, uid_t uid, const struct client_file *f, uint32_t *ips,
+	size_t cap, size_t *n);
 struct client_examine {
 	struct AFSFid fid;
 	uint32_t owner, group, mode;
@@ -126,7 +135,8 @@ struct client_examine {
 	uint32_t caller_access, anonymous_access;
 	enum afs_filetype type;
 };
-afs_err client_examine(struct client *c, uid_t uid, const struct client_file *f, struct client_examine *out);
+afs_err client_examine(
+	struct client *c, uid_t uid, const struct client_file *f, struct client_examine *out);
 /* Forget status and clean data of a file, or of its whole volume; the next use asks the server. */
 afs_err client_flush(struct client *c, const struct client_file *f, bool whole_volume);
 /* Forget where volumes are and what mount points lead to. */

@@ -5,7 +5,7 @@
 #include "cell/cli/cli.h"
 
 #include "cell/base/mem.h"
-#include "cell/proto/fid.h"
+#include "cell/cli/acl_text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -83,7 +83,8 @@ static int ask_file(struct cli *c, const char *path, const char *verb, json_t *m
 	return rc == CLI_OK ? cli_ask(c, verb, args, reply) : rc;
 }
 
-static int ask_in_dir(struct cli *c, const char *path, const char *verb, json_t *more, json_t **reply)
+static int ask_in_dir(
+	struct cli *c, const char *path, const char *verb, json_t *more, json_t **reply)
 {
 	CLEANUP(str) char *dir = NULL, *name = NULL;
 	int rc = split(c, path, &dir, &name);
@@ -97,7 +98,8 @@ static int ask_in_dir(struct cli *c, const char *path, const char *verb, json_t 
 }
 
 /* Each path of a list (here, when there is none) through `one`; with --json an array of its results. */
-static int each_path(struct cli *c, const char *arg, int (*one)(struct cli *c, const char *path, size_t i, json_t *all))
+static int each_path(struct cli *c, const char *arg,
+	int (*one)(struct cli *c, const char *path, size_t i, json_t *all))
 {
 	const char *const *paths;
 	static const char *const here[] = {"."};
@@ -125,103 +127,24 @@ static void add(json_t *all, const char *path, json_t *reply)
 
 /* --- ACLs ------------------------------------------------------------------------------------ */
 
-static const char letters[] = "rlidwka";
-static const unsigned letter_bits[] = {ACL_READ, ACL_LOOKUP, ACL_INSERT, ACL_DELETE, ACL_WRITE, ACL_LOCK, ACL_ADMIN};
-
-static void rights_text(unsigned rights, char out[16])
-{
-	size_t n = 0;
-	for (size_t i = 0; letters[i]; i++)
-		if (rights & letter_bits[i])
-			out[n++] = letters[i];
-	for (unsigned i = 0; i < 8; i++)
-		if (rights & 0x01000000u << i)
-			out[n++] = (char)('A' + i);
-	out[n] = 0;
-}
-
-static bool rights_of(const char *text, unsigned *out)
-{
-	static const struct {
-		const char *word;
-		unsigned rights;
-	} words[] = {{"read", ACL_READ | ACL_LOOKUP}, {"write", ACL_ALL & ~ACL_ADMIN}, {"all", ACL_ALL}, {"none", 0}};
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		if (strcmp(text, words[i].word) == 0) {
-			*out = words[i].rights;
-			return true;
-		}
-	}
-	*out = 0;
-	for (; *text; text++) {
-		const char *at = strchr(letters, *text);
-		if (at)
-			*out |= letter_bits[at - letters];
-		else if (*text >= 'A' && *text <= 'H')
-			*out |= 0x01000000u << (*text - 'A');
-		else
-			return false;
-	}
-	return true;
-}
-
-enum { ENTRIES_MAX = 20, ACL_NAME_MAX = 128 };
-struct acl {
-	struct entry {
-		char name[ACL_NAME_MAX];
-		unsigned rights;
-	} e[2][ENTRIES_MAX + 1]; /* normal, negative */
-	unsigned n[2];
-};
-
-static bool acl_read(const char *text, struct acl *out)
-{
-	*out = (struct acl){0};
-	unsigned n[2];
-	int at = 0;
-	if (sscanf(text, "%u\n%u\n%n", &n[0], &n[1], &at) != 2 || !at || n[0] > ENTRIES_MAX || n[1] > ENTRIES_MAX)
-		return false;
-	text += at;
-	for (unsigned kind = 0; kind < 2; kind++) {
-		for (; out->n[kind] < n[kind]; out->n[kind]++) {
-			struct entry *e = &out->e[kind][out->n[kind]];
-			at = 0;
-			if (sscanf(text, "%127[^\t ]%*[\t ]%u\n%n", e->name, &e->rights, &at) != 2 || !at)
-				return false;
-			text += at;
-		}
-	}
-	return *text == 0;
-}
-
-static char *acl_write(const struct acl *a)
-{
-	struct buf b = {0};
-	buf_printf(&b, "%u\n%u\n", a->n[0], a->n[1]);
-	for (unsigned kind = 0; kind < 2; kind++)
-		for (unsigned i = 0; i < a->n[kind]; i++)
-			buf_printf(&b, "%s\t%u\n", a->e[kind][i].name, a->e[kind][i].rights);
-	char *text = buf_take(&b);
-	buf_fini(&b);
-	return text;
-}
-
-static int get_acl(struct cli *c, const char *path, struct acl *out)
+static int get_acl(struct cli *c, const char *path, struct acl_text *out)
 {
 	CLEANUP(json) json_t *reply = NULL;
 	int rc = ask_file(c, path, "fs.listacl", NULL, &reply);
 	if (rc != CLI_OK)
 		return rc;
 	const char *text = json_string_value(json_object_get(reply, "acl"));
-	return text && acl_read(text, out) ? CLI_OK : cli_fail(c, "%s: the server sent an ACL that cannot be understood", path);
+	return text && acl_text_read(text, out)
+		       ? CLI_OK
+		       : cli_fail(c, "%s: the server sent an ACL that cannot be understood", path);
 }
 
-static json_t *acl_json(const struct acl *a, unsigned kind)
+static json_t *acl_json(const struct acl_text *a, unsigned kind)
 {
 	json_t *o = json_object();
 	for (unsigned i = 0; i < a->n[kind]; i++) {
 		char text[16];
-		rights_text(a->e[kind][i].rights, text);
+		acl_rights_text(a->e[kind][i].rights, text);
 		json_object_set_new(o, a->e[kind][i].name, json_string(text));
 	}
 	return o;
@@ -229,12 +152,14 @@ static json_t *acl_json(const struct acl *a, unsigned kind)
 
 static int list_one_acl(struct cli *c, const char *path, size_t at, json_t *all)
 {
-	struct acl a;
+	struct acl_text a;
 	int rc = get_acl(c, path, &a);
 	if (rc != CLI_OK)
 		return rc;
 	if (all) {
-		CLEANUP(json) json_t *o = json_pack("{s:o, s:o}", "normal", acl_json(&a, 0), "negative", acl_json(&a, 1));
+		CLEANUP(json)
+		json_t *o = json_pack(
+			"{s:o, s:o}", "normal", acl_json(&a, 0), "negative", acl_json(&a, 1));
 		add(all, path, o);
 		return CLI_OK;
 	}
@@ -245,7 +170,7 @@ static int list_one_acl(struct cli *c, const char *path, size_t at, json_t *all)
 		printf("%s rights:\n", kind ? "Negative" : "Normal");
 		for (unsigned i = 0; i < a.n[kind]; i++) {
 			char text[16];
-			rights_text(a.e[kind][i].rights, text);
+			acl_rights_text(a.e[kind][i].rights, text);
 			printf("  %s %s\n", a.e[kind][i].name, text);
 		}
 	}
@@ -255,22 +180,26 @@ static int list_one_acl(struct cli *c, const char *path, size_t at, json_t *all)
 int cli_fs_listacl(struct cli *c) { return each_path(c, "path", list_one_acl); }
 
 /* One pair into the ACL; rights 0 remove the entry. */
-static int change_entry(struct cli *c, struct acl *a, unsigned kind, const char *name, unsigned rights)
+static int change_entry(
+	struct cli *c, struct acl_text *a, unsigned kind, const char *name, unsigned rights)
 {
 	unsigned i = 0;
 	while (i < a->n[kind] && strcasecmp(a->e[kind][i].name, name) != 0)
 		i++;
 	if (!rights) {
 		if (i < a->n[kind]) {
-			memmove(&a->e[kind][i], &a->e[kind][i + 1], (a->n[kind] - i - 1) * sizeof(struct entry));
+			memmove(&a->e[kind][i], &a->e[kind][i + 1],
+				(a->n[kind] - i - 1) * sizeof(struct acl_entry));
 			a->n[kind]--;
 		}
 		return CLI_OK;
 	}
 	if (i == a->n[kind]) {
-		if (a->n[0] + a->n[1] >= ENTRIES_MAX)
-			return cli_fail(c, "an ACL has room for %d entries; put people into a group instead", ENTRIES_MAX);
-		if (strlen(name) >= ACL_NAME_MAX || strpbrk(name, " \t\n"))
+		if (a->n[0] + a->n[1] >= ACL_ENTRIES_MAX)
+			return cli_fail(c,
+				"an ACL has room for %d entries; put people into a group instead",
+				ACL_ENTRIES_MAX);
+		if (strlen(name) >= ACL_WHO_MAX || strpbrk(name, " \t\n"))
 			return cli_misuse(c, "\"%s\" is no name of a user or group", name);
 		strcpy(a->e[kind][a->n[kind]++].name, name);
 	}
@@ -287,18 +216,22 @@ int cli_fs_setacl(struct cli *c)
 		return cli_misuse(c, "Missing second half of user/access pair.");
 	int worst = CLI_OK;
 	for (size_t d = 0; d < n_dirs; d++) {
-		struct acl a = {0};
+		struct acl_text a = {0};
 		int rc = cli_has(c, "clear") ? CLI_OK : get_acl(c, dirs[d], &a);
 		for (size_t i = 0; i < n && rc == CLI_OK; i += 2) {
 			unsigned rights;
-			if (!rights_of(pairs[i + 1], &rights))
-				return cli_misuse(c, "illegal rights \"%s\": letters of rlidwka, or read, write, all, none", pairs[i + 1]);
+			if (!acl_rights_of(pairs[i + 1], &rights))
+				return cli_misuse(c,
+					"illegal rights \"%s\": letters of rlidwka, or read, "
+					"write, all, none",
+					pairs[i + 1]);
 			rc = change_entry(c, &a, kind, pairs[i], rights);
 		}
 		if (rc == CLI_OK) {
-			CLEANUP(str) char *text = acl_write(&a);
+			CLEANUP(str) char *text = acl_text_write(&a);
 			CLEANUP(json) json_t *reply = NULL;
-			rc = ask_file(c, dirs[d], "fs.setacl", json_pack("{s:s}", "acl", text ? text : ""), &reply);
+			rc = ask_file(c, dirs[d], "fs.setacl",
+				json_pack("{s:s}", "acl", text ? text : ""), &reply);
 		}
 		worst = rc > worst ? rc : worst;
 	}
@@ -307,7 +240,10 @@ int cli_fs_setacl(struct cli *c)
 
 /* --- volumes ------------------------------------------------------------------------------------ */
 
-static json_int_t number(const json_t *o, const char *key) { return json_integer_value(json_object_get(o, key)); }
+static json_int_t number(const json_t *o, const char *key)
+{
+	return json_integer_value(json_object_get(o, key));
+}
 static const char *string(const json_t *o, const char *key)
 {
 	const char *s = json_string_value(json_object_get(o, key));
@@ -325,17 +261,21 @@ static int quota_one(struct cli *c, const char *path, size_t at, json_t *all)
 		return CLI_OK;
 	}
 	if (at == 0)
-		printf("%-25s%11s%11s%6s%12s\n", "Volume Name", "Quota", "Used", "%Used", "Partition");
-	json_int_t quota = number(v, "quota_kib"), used = number(v, "used_kib"), size = number(v, "partition_size_kib");
+		printf("%-25s%11s%11s%6s%12s\n", "Volume Name", "Quota", "Used", "%Used",
+			"Partition");
+	json_int_t quota = number(v, "quota_kib"), used = number(v, "used_kib"),
+		   size = number(v, "partition_size_kib");
 	double full = quota ? 100.0 * (double)used / (double)quota : 0;
-	double part = size ? 100.0 * (1.0 - (double)number(v, "partition_free_kib") / (double)size) : 0;
+	double part =
+		size ? 100.0 * (1.0 - (double)number(v, "partition_free_kib") / (double)size) : 0;
 	printf("%-25.25s", string(v, "name"));
 	if (quota)
 		printf("%11lld%11lld", (long long)quota, (long long)used);
 	else
 		printf("%11s%11lld", "no limit", (long long)used);
 	bool warn = full > 90 || part > 97;
-	printf("%5.0f%%%s%9.0f%%%s%s\n", full, full > 90 ? "<<" : "  ", part, part > 97 ? "<<" : "  ", warn ? "  <<WARNING" : "");
+	printf("%5.0f%%%s%9.0f%%%s%s\n", full, full > 90 ? "<<" : "  ", part,
+		part > 97 ? "<<" : "  ", warn ? "  <<WARNING" : "");
 	return CLI_OK;
 }
 
@@ -350,7 +290,8 @@ int cli_fs_setquota(struct cli *c)
 	if (errno || end == text || *end || max < 0 || max > INT32_MAX)
 		return cli_misuse(c, "\"%s\" is no quota: 0 (none) to 2147483647 KiB", text);
 	CLEANUP(json) json_t *reply = NULL;
-	return ask_file(c, cli_value(c, "path"), "fs.setquota", json_pack("{s:I}", "quota_kib", (json_int_t)max), &reply);
+	return ask_file(c, cli_value(c, "path"), "fs.setquota",
+		json_pack("{s:I}", "quota_kib", (json_int_t)max), &reply);
 }
 
 static int examine_one(struct cli *c, const char *path, size_t at, json_t *all)
@@ -372,7 +313,8 @@ static int examine_one(struct cli *c, const char *path, size_t at, json_t *all)
 		return CLI_OK;
 	}
 	printf("File %s (%u.%u.%u) contained in volume %u\n", path, volume, vnode, unique, volume);
-	printf("Volume status for vid = %lld named %s\n", (long long)number(v, "volume"), string(v, "name"));
+	printf("Volume status for vid = %lld named %s\n", (long long)number(v, "volume"),
+		string(v, "name"));
 	if (*string(v, "message"))
 		printf("Current offline message is %s\n", string(v, "message"));
 	if (number(v, "quota_kib"))
@@ -380,7 +322,8 @@ static int examine_one(struct cli *c, const char *path, size_t at, json_t *all)
 	else
 		printf("Current disk quota is unlimited\n");
 	printf("Current blocks used are %lld\n", (long long)number(v, "used_kib"));
-	printf("The partition has %lld blocks available out of %lld\n\n", (long long)number(v, "partition_free_kib"),
+	printf("The partition has %lld blocks available out of %lld\n\n",
+		(long long)number(v, "partition_free_kib"),
 		(long long)number(v, "partition_size_kib"));
 	return CLI_OK;
 }
@@ -412,7 +355,8 @@ static int flush_one(struct cli *c, const char *path, size_t at, json_t *all)
 {
 	(void)at;
 	CLEANUP(json) json_t *reply = NULL;
-	int rc = ask_file(c, path, "fs.flush", json_pack("{s:b}", "volume", cli_has(c, "volume")), &reply);
+	int rc = ask_file(
+		c, path, "fs.flush", json_pack("{s:b}", "volume", cli_has(c, "volume")), &reply);
 	if (rc == CLI_OK && all)
 		add(all, path, reply);
 	return rc;
@@ -437,11 +381,14 @@ int cli_fs_checkvolumes(struct cli *c)
 int cli_fs_mkmount(struct cli *c)
 {
 	const char *vol = cli_value(c, "vol"), *cell = cli_value(c, "cell");
-	CLEANUP(str) char *target = mem_printf("%c%s%s%s.", cli_has(c, "rw") ? '%' : '#', cell ? cell : "", cell ? ":" : "", vol);
+	CLEANUP(str)
+	char *target = mem_printf(
+		"%c%s%s%s.", cli_has(c, "rw") ? '%' : '#', cell ? cell : "", cell ? ":" : "", vol);
 	CLEANUP(json) json_t *reply = NULL;
 	if (!target)
 		return cli_fail(c, "out of memory");
-	return ask_in_dir(c, cli_value(c, "dir"), "fs.mkmount", json_pack("{s:s}", "target", target), &reply);
+	return ask_in_dir(
+		c, cli_value(c, "dir"), "fs.mkmount", json_pack("{s:s}", "target", target), &reply);
 }
 
 static int lsmount_one(struct cli *c, const char *path, size_t at, json_t *all)

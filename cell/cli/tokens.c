@@ -19,7 +19,10 @@ int cli_unlog(struct cli *c);
 
 DEFINE_CLEANUP_PTR(json, json_t, json_decref)
 
-static const char *string(const json_t *o, const char *key) { return json_string_value(json_object_get(o, key)); }
+static const char *string(const json_t *o, const char *key)
+{
+	return json_string_value(json_object_get(o, key));
+}
 
 static char *hex(const uint8_t *p, size_t n)
 {
@@ -32,13 +35,15 @@ static char *hex(const uint8_t *p, size_t n)
 static json_t *token_json(const struct keys_token *t)
 {
 	char name[3 * RX_NAME_MAX];
-	snprintf(name, sizeof(name), "%s%s%s@%s", t->name, *t->instance ? "/" : "", t->instance, t->realm);
+	snprintf(name, sizeof(name), "%s%s%s@%s", t->name, *t->instance ? "/" : "", t->instance,
+		t->realm);
 	CLEANUP(str) char *key = hex(t->kad.session_key, sizeof(t->kad.session_key));
 	CLEANUP(str) char *ticket = hex(t->kad.ticket, t->kad.ticket_len);
 	if (!key || !ticket)
 		return NULL;
-	json_t *o = json_pack("{s:s, s:s, s:i, s:s, s:s, s:I, s:I}", "cell", t->cell, "name", name, "kvno", t->kad.kvno,
-		"key", key, "ticket", ticket, "begins", (json_int_t)t->kad.begins, "expires", (json_int_t)t->kad.expires);
+	json_t *o = json_pack("{s:s, s:s, s:i, s:s, s:s, s:I, s:I}", "cell", t->cell, "name", name,
+		"kvno", t->kad.kvno, "key", key, "ticket", ticket, "begins",
+		(json_int_t)t->kad.begins, "expires", (json_int_t)t->kad.expires);
 	explicit_bzero(key, strlen(key));
 	return o;
 }
@@ -56,11 +61,14 @@ int cli_aklog(struct cli *c)
 	int rc = cli_ask(c, "token.realm", NULL, &realm);
 	if (rc != CLI_OK)
 		return rc;
-	const char *own = string(realm, "cell"), *cell = cli_value(c, "cell") ? cli_value(c, "cell") : own;
+	const char *own = string(realm, "cell"),
+		   *cell = cli_value(c, "cell") ? cli_value(c, "cell") : own;
 	bool ours = own && strcasecmp(cell, own) == 0;
 	struct keys_aklog want = {
 		.cell = cell,
-		.realm = cli_value(c, "realm") ? cli_value(c, "realm") : ours ? string(realm, "realm") : NULL,
+		.realm = cli_value(c, "realm") ? cli_value(c, "realm")
+			 : ours                ? string(realm, "realm")
+					       : NULL,
 		/* the cell's own realm is found without any setting; what the user set comes first */
 		.krb5_conf = getenv("KRB5_CONFIG") || !ours ? NULL : string(realm, "krb5_conf"),
 	};
@@ -75,7 +83,8 @@ int cli_aklog(struct cli *c)
 	CLEANUP(json) json_t *reply = NULL;
 	rc = cli_ask(c, "token.set", args, &reply);
 	if (rc == CLI_OK && cli_wants_json(c))
-		return cli_print_json(c, json_pack("{s:s, s:I}", "cell", token.cell, "expires", (json_int_t)token.kad.expires));
+		return cli_print_json(c, json_pack("{s:s, s:I}", "cell", token.cell, "expires",
+						 (json_int_t)token.kad.expires));
 	return rc;
 }
 
@@ -96,7 +105,9 @@ int cli_tokens(struct cli *c)
 		wall_ns expires = json_integer_value(json_object_get(t, "expires"));
 		when(expires, text, sizeof(text));
 		printf("User %s's tokens for afs@%s %s%s%s\n", string(t, "name"), string(t, "cell"),
-			json_is_true(json_object_get(t, "expired")) ? "[>> Expired <<]" : expires ? "[Expires " : "[Never expires]",
+			json_is_true(json_object_get(t, "expired")) ? "[>> Expired <<]"
+			: expires                                   ? "[Expires "
+								    : "[Never expires]",
 			json_is_true(json_object_get(t, "expired")) || !expires ? "" : text,
 			json_is_true(json_object_get(t, "expired")) || !expires ? "" : "]");
 	}

@@ -57,13 +57,15 @@ afs_err cache_read(struct cache_file *f, uint64_t off, void *buf, size_t len, si
 bool cache_gap(struct cache_file *f, uint64_t from, uint64_t to, uint64_t *start, uint64_t *end);
 /* Make bytes dirty.  AFS_EAGAIN: nothing was written, since the page at *need is written in part only,
  * is not valid, and begins before `fresh` (from there on the server has nothing): fill it first. */
-afs_err cache_write(struct cache_file *f, uint64_t off, const void *buf, size_t len, uint64_t fresh, uint64_t *need);
+afs_err cache_write(struct cache_file *f, uint64_t off, const void *buf, size_t len, uint64_t fresh,
+	uint64_t *need);
 
 /* Put what was fetched into pages that are still invalid.  Take the ticket before asking the server;
  * when content was dropped or cut since, nothing is kept (AFS_EAGAIN).  `off` is a page's start; the
  * last page is filled up with zeros. */
 uint32_t cache_fill_ticket(struct cache_file *f);
-afs_err cache_fill(struct cache_file *f, uint32_t ticket, uint64_t off, const void *buf, size_t len);
+afs_err cache_fill(
+	struct cache_file *f, uint32_t ticket, uint64_t off, const void *buf, size_t len);
 /* The same with zeros: pages that the server does not have. */
 afs_err cache_fill_zero(struct cache_file *f, uint32_t ticket, uint64_t off, uint64_t len);
 /* Take back what was filled in [off, off + len): the fetch failed in the end. */
@@ -71,7 +73,8 @@ void cache_unfill(struct cache_file *f, uint64_t off, uint64_t len);
 
 /* Dirty pages to be stored: the first run at or after `from`, at most `max` bytes and at least
  * `min` (shorter ones are passed over).  They count as being stored until cache_stored(). */
-bool cache_take_dirty(struct cache_file *f, uint64_t from, uint64_t min, uint64_t max, uint64_t *start, uint64_t *end);
+bool cache_take_dirty(struct cache_file *f, uint64_t from, uint64_t min, uint64_t max,
+	uint64_t *start, uint64_t *end);
 /* Content for the store, of pages that are being stored; exactly `len` bytes. */
 afs_err cache_read_raw(struct cache_file *f, uint64_t off, void *buf, size_t len);
 void cache_stored(struct cache_file *f, uint64_t start, uint64_t end, bool ok);
@@ -99,7 +102,8 @@ struct cache_index_file {
 	uint64_t dv, chunk_count;
 	const uint8_t *chunks; /* chunk_count * 40 bytes */
 };
-afs_err cache_index_parse(const uint8_t *p, size_t n, bool (*each)(void *ctx, const struct cache_index_file *f), void *ctx);
+afs_err cache_index_parse(const uint8_t *p, size_t n,
+	bool (*each)(void *ctx, const struct cache_index_file *f), void *ctx);
 struct cache_index_chunk cache_index_chunk(const struct cache_index_file *f, uint64_t i);
 void cache_index_begin(struct buf *b);
 void cache_index_file(struct buf *b, const struct cache_index_file *f);

@@ -38,8 +38,8 @@ struct cache_index_chunk cache_index_chunk(const struct cache_index_file *f, uin
 		le64(p), {le64(p + 8), le64(p + 16), le64(p + 24), le64(p + 32)}};
 }
 
-afs_err cache_index_parse(
-	const uint8_t *p, size_t n, bool (*each)(void *ctx, const struct cache_index_file *f), void *ctx)
+afs_err cache_index_parse(const uint8_t *p, size_t n,
+	bool (*each)(void *ctx, const struct cache_index_file *f), void *ctx)
 {
 	if (n < HEADER || memcmp(p, magic, sizeof(magic)) != 0)
 		return AFS_EVERSION;
@@ -84,7 +84,8 @@ void cache_index_begin(struct buf *b)
 void cache_index_file(struct buf *b, const struct cache_index_file *f)
 {
 	buf_put(b, &f->key.cell, 8);
-	buf_put(b, (uint32_t[4]){f->key.fid.Volume, f->key.fid.Vnode, f->key.fid.Unique, f->slot}, 16);
+	buf_put(b, (uint32_t[4]){f->key.fid.Volume, f->key.fid.Vnode, f->key.fid.Unique, f->slot},
+		16);
 	buf_put(b, (uint64_t[2]){f->dv, f->chunk_count}, 16);
 }
 

@@ -19,10 +19,12 @@ afs_err slots_open(struct slots *s, const char *dir)
 	if (!s->dir)
 		return AFS_ENOMEM;
 	if (mkdir(s->dir, 0700) < 0 && errno != EEXIST)
-		return log_error(afs_err_from_errno(errno), "cache.dir.unusable path=%s errno=%d", s->dir, errno);
+		return log_error(afs_err_from_errno(errno), "cache.dir.unusable path=%s errno=%d",
+			s->dir, errno);
 	s->dir_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dir_fd < 0)
-		return log_error(afs_err_from_errno(errno), "cache.dir.unusable path=%s errno=%d", s->dir, errno);
+		return log_error(afs_err_from_errno(errno), "cache.dir.unusable path=%s errno=%d",
+			s->dir, errno);
 	return AFS_OK;
 }
 
@@ -53,8 +55,8 @@ afs_err slot_open(struct slots *s, struct slot *slot)
 	if (slot->fd >= 0)
 		return AFS_OK;
 bad:
-	return log_error(afs_err_from_errno(errno), "cache.slot.unusable path=%s/%02x/%08x errno=%d", s->dir,
-		sub, slot->number, errno);
+	return log_error(afs_err_from_errno(errno),
+		"cache.slot.unusable path=%s/%02x/%08x errno=%d", s->dir, sub, slot->number, errno);
 }
 
 afs_err slots_take(struct slots *s, struct slot *out)
@@ -115,7 +117,8 @@ afs_err slots_sweep(struct slots *s, bool (*keep)(void *ctx, uint32_t number), v
 			unsigned long number = strtoul(e->d_name, &end, 16);
 			if (e->d_name[0] == '.')
 				continue;
-			if (*end || end != e->d_name + 8 || (number & 0xff) != sub || !keep(ctx, (uint32_t)number))
+			if (*end || end != e->d_name + 8 || (number & 0xff) != sub ||
+				!keep(ctx, (uint32_t)number))
 				unlinkat(fd, e->d_name, 0);
 		}
 		closedir(d);
@@ -126,7 +129,9 @@ afs_err slots_sweep(struct slots *s, bool (*keep)(void *ctx, uint32_t number), v
 afs_err areas_open(struct areas *a, int data_fd)
 {
 	*a = (struct areas){.fd = openat(data_fd, "small", O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
-	return a->fd >= 0 ? AFS_OK : log_error(afs_err_from_errno(errno), "cache.slot.unusable path=data/small errno=%d", errno);
+	return a->fd >= 0 ? AFS_OK
+			  : log_error(afs_err_from_errno(errno),
+				    "cache.slot.unusable path=data/small errno=%d", errno);
 }
 
 void areas_fini(struct areas *a)
@@ -147,7 +152,8 @@ afs_err areas_take(struct areas *a, uint32_t *out)
 
 static void area_punch(struct areas *a, uint32_t area)
 {
-	if (fallocate(a->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)area * AREA_BYTES, AREA_BYTES) < 0)
+	if (fallocate(a->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)area * AREA_BYTES,
+		    AREA_BYTES) < 0)
 		log_debug("cache.punch.failed errno=%d", errno);
 }
 

@@ -5,8 +5,8 @@
 #pragma once
 #include "cell/base/err.h"
 
-#include <stddef.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct slot {

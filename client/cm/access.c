@@ -8,7 +8,8 @@
 bool cm_is_public_locked(const struct cm_vnode *v) { return v->st.AnonymousAccess & ACL_LOOKUP; }
 
 /* A file's rights are its directory's, since an ACL may change without word about the files in it. */
-static afs_err parent_rights(struct cm_vnode *v, struct cm_ident *id, const struct AFSFetchStatus *st, uint32_t *out)
+static afs_err parent_rights(struct cm_vnode *v, struct cm_ident *id,
+	const struct AFSFetchStatus *st, uint32_t *out) NO_TSA
 {
 	struct AFSFid fid = {v->fid.Volume, st->ParentVnode, st->ParentUnique};
 	CLEANUP(cm_vnode) struct cm_vnode *dir = NULL;
@@ -27,7 +28,7 @@ static afs_err parent_rights(struct cm_vnode *v, struct cm_ident *id, const stru
 }
 
 /* Does the ident own the file?  The server says so in bit `a` of its own status. */
-static bool owns(struct cm_vnode *v, struct cm_ident *id)
+static bool owns(struct cm_vnode *v, struct cm_ident *id) NO_TSA
 {
 	bool known;
 	if (!id->number || cm_status_lock(v, id, true) != AFS_OK)
@@ -37,7 +38,7 @@ static bool owns(struct cm_vnode *v, struct cm_ident *id)
 	return own;
 }
 
-static afs_err judge(struct cm_vnode *v, struct cm_ident *id, int want)
+static afs_err judge(struct cm_vnode *v, struct cm_ident *id, int want) NO_TSA
 {
 	TRY(cm_status_lock(v, id, false));
 	struct AFSFetchStatus st = v->st;
@@ -61,7 +62,8 @@ static afs_err judge(struct cm_vnode *v, struct cm_ident *id, int want)
 		return AFS_EACCESS;
 	if (want & W_OK && !(rights & ACL_WRITE) && !(rights & ACL_INSERT && owns(v, id)))
 		return AFS_EACCESS;
-	uint32_t bits = (want & R_OK ? 0400u : 0) | (want & W_OK ? 0200u : 0) | (want & X_OK ? 0100u : 0);
+	uint32_t bits =
+		(want & R_OK ? 0400u : 0) | (want & W_OK ? 0200u : 0) | (want & X_OK ? 0100u : 0);
 	return (st.UnixModeBits & bits) == bits ? AFS_OK : AFS_EACCESS;
 }
 

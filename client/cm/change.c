@@ -15,12 +15,12 @@
 
 struct edit {
 	struct cm_vnode *dir;
-	bool had;        /* index and promise stood when the call began */
-	uint64_t dv;     /* version then */
+	bool had;    /* index and promise stood when the call began */
+	uint64_t dv; /* version then */
 	struct cm_stamp stamp;
 };
 
-static afs_err edit_begin(struct cm_vnode *dir, struct cm_ident *id, struct edit *e)
+static afs_err edit_begin(struct cm_vnode *dir, struct cm_ident *id, struct edit *e) NO_TSA
 {
 	if (dir->vol->id == 0 || cm_volume_is_ro(dir->vol))
 		return AFS_EROFS;
@@ -46,7 +46,7 @@ static void edit_over_locked(struct edit *e) REQUIRES(e->dir->lock)
 
 /* The call failed.  When nobody can tell whether the server did it, all that is known of the
  * directory is void. */
-static void edit_failed(struct edit *e, afs_err err)
+static void edit_failed(struct edit *e, afs_err err) NO_TSA
 {
 	struct cm_vnode *dir = e->dir;
 	mtx_lock(&dir->lock);
@@ -80,21 +80,22 @@ struct change {
 	uint32_t vnode, unique;  /* of `made` */
 };
 
-static void edit_done(struct edit *e, struct cm_ident *id, const struct AFSFetchStatus *st, mono_ns sent,
-	const struct change *c, size_t n)
+static void edit_done(struct edit *e, struct cm_ident *id, const struct AFSFetchStatus *st,
+	mono_ns sent, const struct change *c, size_t n) NO_TSA
 {
 	struct cm_vnode *dir = e->dir;
 	mtx_lock(&dir->lock);
 	uint64_t dv = fs_status_dv(st);
-	bool follows = e->had && dv == e->dv + 1 && dir->dv == e->dv && dir->dir && dir->dir_dv == e->dv &&
-		       atomic_load(&dir->breaks) == e->stamp.vnode && cm_fresh_locked(dir) &&
-		       atomic_load(&dir->vol->breaks) == e->stamp.volume &&
+	bool follows = e->had && dv == e->dv + 1 && dir->dv == e->dv && dir->dir &&
+		       dir->dir_dv == e->dv && atomic_load(&dir->breaks) == e->stamp.vnode &&
+		       cm_fresh_locked(dir) && atomic_load(&dir->vol->breaks) == e->stamp.volume &&
 		       cm_dir_own(&dir->dir) == AFS_OK;
 	for (size_t i = 0; i < n && follows; i++) {
 		if (c[i].gone)
 			cm_dir_remove(dir->dir, c[i].gone, strlen(c[i].gone));
 		if (c[i].made)
-			follows = cm_dir_add(dir->dir, c[i].made, strlen(c[i].made), c[i].vnode, c[i].unique) == AFS_OK;
+			follows = cm_dir_add(dir->dir, c[i].made, strlen(c[i].made), c[i].vnode,
+					  c[i].unique) == AFS_OK;
 	}
 	if (follows)
 		dir->dir_dv = dv;
@@ -118,7 +119,8 @@ static afs_err name_judge(const char *name)
 static struct AFSStoreStatus first_status(const struct cm *cm, uint32_t mode)
 {
 	return (struct AFSStoreStatus){.Mask = FS_SET_MODTIME | FS_SET_MODE,
-		.ClientModTime = cm_wall_sec(cm), .UnixModeBits = mode & 07777};
+		.ClientModTime = cm_wall_sec(cm),
+		.UnixModeBits = mode & 07777};
 }
 
 /* The vnode of what a call made. */
@@ -127,8 +129,9 @@ static afs_err made(struct cm_vnode *dir, struct cm_ident *id, const struct AFSF
 	mono_ns sent, struct cm_vnode **out)
 {
 	if (fid->Volume != dir->fid.Volume || !fid->Vnode)
-		return log_error(AFS_EPROTOCOL, "cm.create.wrong_fid dir=%u.%u.%u fid=%u.%u.%u", dir->fid.Volume,
-			dir->fid.Vnode, dir->fid.Unique, fid->Volume, fid->Vnode, fid->Unique);
+		return log_error(AFS_EPROTOCOL, "cm.create.wrong_fid dir=%u.%u.%u fid=%u.%u.%u",
+			dir->fid.Volume, dir->fid.Vnode, dir->fid.Unique, fid->Volume, fid->Vnode,
+			fid->Unique);
 	struct cm_vnode *v;
 	TRY(cm_vnode_get(dir->cm, dir->vol->cell, fid, &v));
 	mtx_lock(&v->lock);
@@ -138,7 +141,8 @@ static afs_err made(struct cm_vnode *dir, struct cm_ident *id, const struct AFSF
 	return AFS_OK;
 }
 
-static afs_err create(struct cm_vnode *dir, struct cm_ident *id, const char *name, uint32_t mode, struct cm_vnode **out)
+static afs_err create(struct cm_vnode *dir, struct cm_ident *id, const char *name, uint32_t mode,
+	struct cm_vnode **out)
 {
 	struct cm *cm = dir->cm;
 	struct edit e;
@@ -161,7 +165,8 @@ static afs_err create(struct cm_vnode *dir, struct cm_ident *id, const char *nam
 	return err;
 }
 
-afs_err cm_create(struct cm_vnode *dir, uid_t uid, const char *name, uint32_t mode, struct cm_vnode **out)
+afs_err cm_create(
+	struct cm_vnode *dir, uid_t uid, const char *name, uint32_t mode, struct cm_vnode **out)
 {
 	struct cm_ident *id = cm_ident_get(dir->cm, dir->vol->cell, uid);
 	afs_err err = create(dir, id, name, mode, out);
@@ -169,7 +174,8 @@ afs_err cm_create(struct cm_vnode *dir, uid_t uid, const char *name, uint32_t mo
 	return err;
 }
 
-static afs_err make_dir(struct cm_vnode *dir, struct cm_ident *id, const char *name, uint32_t mode, struct cm_vnode **out)
+static afs_err make_dir(struct cm_vnode *dir, struct cm_ident *id, const char *name, uint32_t mode,
+	struct cm_vnode **out)
 {
 	struct cm *cm = dir->cm;
 	struct edit e;
@@ -199,7 +205,8 @@ static afs_err make_dir(struct cm_vnode *dir, struct cm_ident *id, const char *n
 	return err;
 }
 
-afs_err cm_mkdir(struct cm_vnode *dir, uid_t uid, const char *name, uint32_t mode, struct cm_vnode **out)
+afs_err cm_mkdir(
+	struct cm_vnode *dir, uid_t uid, const char *name, uint32_t mode, struct cm_vnode **out)
 {
 	struct cm_ident *id = cm_ident_get(dir->cm, dir->vol->cell, uid);
 	afs_err err = make_dir(dir, id, name, mode, out);
@@ -207,7 +214,8 @@ afs_err cm_mkdir(struct cm_vnode *dir, uid_t uid, const char *name, uint32_t mod
 	return err;
 }
 
-static afs_err make_link(struct cm_vnode *dir, struct cm_ident *id, const char *name, const char *text, struct cm_vnode **out)
+static afs_err make_link(struct cm_vnode *dir, struct cm_ident *id, const char *name,
+	const char *text, struct cm_vnode **out)
 {
 	struct cm *cm = dir->cm;
 	struct edit e;
@@ -220,7 +228,8 @@ static afs_err make_link(struct cm_vnode *dir, struct cm_ident *id, const char *
 	bool mount = cm_mount_parse(text, len, &m) == AFS_OK;
 	TRY(edit_begin(dir, id, &e));
 	struct cm_stamp stamp = cm_stamp(cm, dir->vol, NULL);
-	struct fs_symlink_in in = {dir->fid, XDR_STR_OF(name), XDR_STR_OF(text), first_status(cm, mount ? 0644 : 0755)};
+	struct fs_symlink_in in = {dir->fid, XDR_STR_OF(name), XDR_STR_OF(text),
+		first_status(cm, mount ? 0644 : 0755)};
 	struct fs_symlink_out got = {0};
 	struct cm_try t = {.cm = cm, .vol = dir->vol, .ident = id};
 	while (cm_try(&t))
@@ -236,7 +245,8 @@ static afs_err make_link(struct cm_vnode *dir, struct cm_ident *id, const char *
 	return err;
 }
 
-afs_err cm_symlink(struct cm_vnode *dir, uid_t uid, const char *name, const char *text, struct cm_vnode **out)
+afs_err cm_symlink(
+	struct cm_vnode *dir, uid_t uid, const char *name, const char *text, struct cm_vnode **out)
 {
 	struct cm_ident *id = cm_ident_get(dir->cm, dir->vol->cell, uid);
 	afs_err err = make_link(dir, id, name, text, out);
@@ -244,7 +254,8 @@ afs_err cm_symlink(struct cm_vnode *dir, uid_t uid, const char *name, const char
 	return err;
 }
 
-static afs_err hard_link(struct cm_vnode *v, struct cm_vnode *dir, struct cm_ident *id, const char *name)
+static afs_err hard_link(
+	struct cm_vnode *v, struct cm_vnode *dir, struct cm_ident *id, const char *name) NO_TSA
 {
 	struct cm *cm = dir->cm;
 	struct edit e;
@@ -290,7 +301,8 @@ afs_err cm_link(struct cm_vnode *v, struct cm_vnode *dir, uid_t uid, const char 
 /* --- removing --------------------------------------------------------------------------------------- */
 
 /* The vnode behind a name, with its status; AFS_ENOENT. */
-static afs_err child(struct cm_vnode *dir, struct cm_ident *id, const char *name, struct cm_vnode **out)
+static afs_err child(
+	struct cm_vnode *dir, struct cm_ident *id, const char *name, struct cm_vnode **out) NO_TSA
 {
 	TRY(cm_index_lock(dir, id));
 	struct cm_row *row = cm_dir_find(dir->dir, name, strlen(name));
@@ -347,7 +359,8 @@ static afs_err remove_file(struct cm_vnode *dir, struct cm_ident *id, const char
 	return AFS_OK;
 }
 
-static afs_err rename_in(struct cm_vnode *dir, struct cm_ident *id, const char *from, const char *to, const struct cm_vnode *v)
+static afs_err rename_in(struct cm_vnode *dir, struct cm_ident *id, const char *from,
+	const char *to, const struct cm_vnode *v)
 {
 	struct edit e;
 	TRY(edit_begin(dir, id, &e));
@@ -361,7 +374,8 @@ static afs_err rename_in(struct cm_vnode *dir, struct cm_ident *id, const char *
 		edit_failed(&e, err);
 		return err;
 	}
-	struct change c = {.gone = from, .made = to, .vnode = v->fid.Vnode, .unique = v->fid.Unique};
+	struct change c = {
+		.gone = from, .made = to, .vnode = v->fid.Vnode, .unique = v->fid.Unique};
 	edit_done(&e, id, &got.OutNewDirStatus, t.sent, &c, 1);
 	return AFS_OK;
 }
@@ -404,8 +418,8 @@ void cm_silly_end(struct cm_vnode *v, struct cm_ident *id)
 		return;
 	afs_err err = remove_file(dir, id, name);
 	if (err && err != AFS_ENOENT)
-		log_warn("cm.silly.left dir=%u.%u.%u name=%s err=%s", dir->fid.Volume, dir->fid.Vnode,
-			dir->fid.Unique, name, afs_err_name(err));
+		log_warn("cm.silly.left dir=%u.%u.%u name=%s err=%s", dir->fid.Volume,
+			dir->fid.Vnode, dir->fid.Unique, name, afs_err_name(err));
 	lost_name(v);
 	cm_vnode_unref(dir);
 }
@@ -416,7 +430,8 @@ static bool is_dir_fid(const struct cm_vnode *v) { return v->fid.Vnode & 1; }
 static bool is_last_name_of_open(struct cm_vnode *v)
 {
 	mtx_lock(&v->lock);
-	bool yes = v->opens && !v->silly_dir && (!v->has_status || v->st.LinkCount <= 1) && v->st.FileType == AFS_FILE;
+	bool yes = v->opens && !v->silly_dir && (!v->has_status || v->st.LinkCount <= 1) &&
+		   v->st.FileType == AFS_FILE;
 	mtx_unlock(&v->lock);
 	return yes;
 }
@@ -522,7 +537,8 @@ afs_err cm_rmdir(struct cm_vnode *dir, uid_t uid, const char *name)
 /* --- renaming ------------------------------------------------------------------------------------------ */
 
 /* Begin on both, in an order that all threads share. */
-static afs_err begin_two(struct cm_vnode *a, struct cm_vnode *b, struct cm_ident *id, struct edit *ea, struct edit *eb)
+static afs_err begin_two(struct cm_vnode *a, struct cm_vnode *b, struct cm_ident *id,
+	struct edit *ea, struct edit *eb)
 {
 	if (a == b)
 		return edit_begin(a, id, ea);
@@ -534,8 +550,8 @@ static afs_err begin_two(struct cm_vnode *a, struct cm_vnode *b, struct cm_ident
 	return err;
 }
 
-static afs_err rename_between(struct cm_vnode *from, const char *name, struct cm_vnode *to, const char *new_name,
-	struct cm_ident *id, struct cm_vnode *v)
+static afs_err rename_between(struct cm_vnode *from, const char *name, struct cm_vnode *to,
+	const char *new_name, struct cm_ident *id, struct cm_vnode *v)
 {
 	struct edit ef, et;
 	TRY(begin_two(from, to, id, &ef, &et));
@@ -546,7 +562,8 @@ static afs_err rename_between(struct cm_vnode *from, const char *name, struct cm
 		t.err = fs_call_rename(t.conn, &in, &got, &t.res);
 	afs_err err = cm_try_end(&t);
 	if (err) {
-		if (t.res.code == 49733376 + 88 || t.res.code == 90) /* stock's code for a directory below itself */
+		if (t.res.code == 49733376 + 88 ||
+			t.res.code == 90) /* stock's code for a directory below itself */
 			err = AFS_EINVAL;
 		if (err == AFS_ELOOP)
 			err = AFS_EINVAL;
@@ -557,7 +574,8 @@ static afs_err rename_between(struct cm_vnode *from, const char *name, struct cm
 			edit_failed(&et, err);
 		return err;
 	}
-	struct change one[2] = {{.gone = name}, {.made = new_name, .vnode = v->fid.Vnode, .unique = v->fid.Unique}};
+	struct change one[2] = {
+		{.gone = name}, {.made = new_name, .vnode = v->fid.Vnode, .unique = v->fid.Unique}};
 	if (from == to) {
 		edit_done(&ef, id, &got.OutNewDirStatus, t.sent, one, 2);
 		return AFS_OK;
@@ -575,8 +593,8 @@ static afs_err rename_between(struct cm_vnode *from, const char *name, struct cm
 	return AFS_OK;
 }
 
-static afs_err rename_name(struct cm_vnode *from, const char *name, struct cm_vnode *to, const char *new_name,
-	struct cm_ident *id, bool no_replace)
+static afs_err rename_name(struct cm_vnode *from, const char *name, struct cm_vnode *to,
+	const char *new_name, struct cm_ident *id, bool no_replace)
 {
 	CLEANUP(cm_vnode) struct cm_vnode *v = NULL;
 	CLEANUP(cm_vnode) struct cm_vnode *target = NULL;
@@ -613,8 +631,8 @@ static afs_err rename_name(struct cm_vnode *from, const char *name, struct cm_vn
 	return AFS_OK;
 }
 
-afs_err cm_rename(struct cm_vnode *from, const char *name, struct cm_vnode *to, const char *new_name, uid_t uid,
-	bool no_replace)
+afs_err cm_rename(struct cm_vnode *from, const char *name, struct cm_vnode *to,
+	const char *new_name, uid_t uid, bool no_replace)
 {
 	struct cm_ident *id = cm_ident_get(from->cm, from->vol->cell, uid);
 	afs_err err = rename_name(from, name, to, new_name, id, no_replace);

@@ -16,7 +16,8 @@ static struct cm *of(struct client *c) { return (struct cm *)c; }
 struct cm_cell *cm_cell_find(struct cm *cm, const char *name, size_t len)
 {
 	for (size_t i = 0; i < cm->cell_n; i++)
-		if (strlen(cm->cells[i].name) == len && strncasecmp(cm->cells[i].name, name, len) == 0)
+		if (strlen(cm->cells[i].name) == len &&
+			strncasecmp(cm->cells[i].name, name, len) == 0)
 			return &cm->cells[i];
 	return NULL;
 }
@@ -41,8 +42,10 @@ static afs_err cells_new(struct cm *cm, const struct client_config *config)
 		struct cm_cell *cell = &cm->cells[i];
 		cm->cell_n = i + 1;
 		size_t n = strlen(in->name);
-		if (n == 0 || n >= sizeof(cell->name) || strchr(in->name, '/') || in->name[0] == '.')
-			return log_error(AFS_ECONFIG, "cm.config.bad_cell name=%s", LOG_SAFE(in->name));
+		if (n == 0 || n >= sizeof(cell->name) || strchr(in->name, '/') ||
+			in->name[0] == '.')
+			return log_error(
+				AFS_ECONFIG, "cm.config.bad_cell name=%s", LOG_SAFE(in->name));
 		if (!in->vl_count)
 			return log_error(AFS_ECONFIG, "cm.config.no_vl_server cell=%s", in->name);
 		memcpy(cell->name, in->name, n);
@@ -60,13 +63,21 @@ static afs_err cells_new(struct cm *cm, const struct client_config *config)
 }
 
 /* A vnode that no server has: volume 0 of the local cell, always fresh. */
-static afs_err made_up(struct cm *cm, uint32_t vnode, uint32_t type, uint32_t mode, struct cm_vnode **out)
+static afs_err made_up(
+	struct cm *cm, uint32_t vnode, uint32_t type, uint32_t mode, struct cm_vnode **out)
 {
 	struct cm_vnode *v;
 	TRY(cm_vnode_get(cm, &cm->cells[0], &(struct AFSFid){0, vnode, 1}, &v));
-	v->st = (struct AFSFetchStatus){.InterfaceVersion = 1, .FileType = type, .LinkCount = type == AFS_DIR ? 2 : 1,
-		.UnixModeBits = mode, .AnonymousAccess = ACL_READ | ACL_LOOKUP, .CallerAccess = ACL_READ | ACL_LOOKUP,
-		.ParentVnode = 1, .ParentUnique = 1, .ClientModTime = cm_wall_sec(cm), .ServerModTime = cm_wall_sec(cm)};
+	v->st = (struct AFSFetchStatus){.InterfaceVersion = 1,
+		.FileType = type,
+		.LinkCount = type == AFS_DIR ? 2 : 1,
+		.UnixModeBits = mode,
+		.AnonymousAccess = ACL_READ | ACL_LOOKUP,
+		.CallerAccess = ACL_READ | ACL_LOOKUP,
+		.ParentVnode = 1,
+		.ParentUnique = 1,
+		.ClientModTime = cm_wall_sec(cm),
+		.ServerModTime = cm_wall_sec(cm)};
 	v->has_status = true;
 	v->promise = FOREVER;
 	*out = v;
@@ -107,7 +118,8 @@ static afs_err build(struct cm *cm, const struct client_config *config)
 	return dynroot_new(cm);
 }
 
-afs_err client_new(const struct client_config *config, const struct client_ports *ports, struct client **out)
+afs_err client_new(
+	const struct client_config *config, const struct client_ports *ports, struct client **out)
 {
 	struct cm *cm = mem_new(struct cm);
 	if (!cm)
@@ -161,7 +173,8 @@ static void give_up_callbacks(struct cm *cm)
 	for (struct list *e = cm->servers.next; e != &cm->servers; e = e->next) {
 		struct cm_server *s = list_entry(e, struct cm_server, all);
 		struct rpc_conn *conn;
-		if (!s->used || s->down_until || cm_conn_get(cm, cm->cells[0].anonymous, s, &conn) != AFS_OK)
+		if (!s->used || s->down_until ||
+			cm_conn_get(cm, cm->cells[0].anonymous, s, &conn) != AFS_OK)
 			continue;
 		struct rpc_result res = {0};
 		(void)fs_call_give_up_all_call_backs(conn, &in, &out, &res); /* a courtesy */
@@ -257,16 +270,21 @@ void client_stats(struct client *c, struct client_stats *out)
 	struct cm *cm = of(c);
 	struct cache_usage u;
 	cache_usage(cm->cache, &u);
-	*out = (struct client_stats){.cache_bytes = u.used, .cache_max = u.max, .dirty_bytes = u.dirty,
-		.calls = atomic_load(&cm->n_calls), .retries = atomic_load(&cm->n_retries),
-		.breaks = atomic_load(&cm->n_breaks), .fetched_bytes = atomic_load(&cm->n_fetched),
+	*out = (struct client_stats){.cache_bytes = u.used,
+		.cache_max = u.max,
+		.dirty_bytes = u.dirty,
+		.calls = atomic_load(&cm->n_calls),
+		.retries = atomic_load(&cm->n_retries),
+		.breaks = atomic_load(&cm->n_breaks),
+		.fetched_bytes = atomic_load(&cm->n_fetched),
 		.stored_bytes = atomic_load(&cm->n_stored)};
 	mtx_lock(&cm->vnodes_lock);
 	out->vnodes = cm->vnodes.count;
 	mtx_unlock(&cm->vnodes_lock);
 	mtx_lock(&cm->volumes_lock);
 	out->volumes = cm->volumes.count;
-	list_each (e, &cm->servers) {
+	list_each(e, &cm->servers)
+	{
 		out->servers++;
 		out->servers_down += list_entry(e, struct cm_server, all)->down_until != 0;
 	}

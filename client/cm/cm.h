@@ -28,7 +28,14 @@
 
 struct cm;
 
-enum { CM_SITES_MAX = 13, CM_ADDRS_MAX = 15, CM_RIGHTS_MAX = 6, CM_WORKERS = 4, CM_BUFS_MAX = 16, CM_BUF = 256 * 1024 };
+enum {
+	CM_SITES_MAX = 13,
+	CM_ADDRS_MAX = 15,
+	CM_RIGHTS_MAX = 6,
+	CM_WORKERS = 4,
+	CM_BUFS_MAX = 16,
+	CM_BUF = 256 * 1024
+};
 
 struct cm_cell {
 	char name[RX_NAME_MAX];
@@ -79,7 +86,7 @@ struct cm_ident {
 	char name[RX_NAME_MAX * 2];
 	struct rxkad_token kad;
 	uint8_t *ticket;
-	atomic_bool bad; /* refused by a server, or expired: not used any more */
+	atomic_bool bad;   /* refused by a server, or expired: not used any more */
 	struct list conns; /* of struct cm_conn; guarded by cm->conns_lock */
 	struct list of_users;
 };
@@ -116,7 +123,8 @@ struct cm_vnode {
 	struct cm_right rights[CM_RIGHTS_MAX];
 	unsigned rights_n, rights_next;
 	/* directory */
-	struct cm_dir *dir, *stale; /* stale: indexes given up whose shown names the kernel still has */
+	struct cm_dir *dir,
+		*stale; /* stale: indexes given up whose shown names the kernel still has */
 	uint64_t dir_dv;
 	bool modifying, fetching_dir;
 	mono_ns missed; /* when a name's status was last missing: the next miss asks for many */
@@ -128,19 +136,20 @@ struct cm_vnode {
 	mono_ns mount_until;
 	/* data */
 	struct cache_file *cf;
-	uint64_t data_dv;      /* version of the clean pages */
-	uint64_t length;       /* as local programs see it */
-	uint64_t cut;          /* the server has nothing of ours from here on (<= its length); UINT64_MAX: no cut */
-	unsigned cuts;         /* moves with each cut */
-	atomic_uint foreign;   /* moves with each change that others made */
+	uint64_t data_dv; /* version of the clean pages */
+	uint64_t length;  /* as local programs see it */
+	uint64_t
+		cut; /* the server has nothing of ours from here on (<= its length); UINT64_MAX: no cut */
+	unsigned cuts;       /* moves with each cut */
+	atomic_uint foreign; /* moves with each change that others made */
 	uint32_t mtime;
-	bool mtime_set;        /* ours is newer than the server's */
+	bool mtime_set; /* ours is newer than the server's */
 	bool storing, store_queued, unsynced;
 	unsigned writers, opens;
 	struct cm_ident *store_ident;
-	afs_err store_err;     /* to be reported once */
-	struct list fetches;   /* ranges under way: file.c */
-	unsigned ahead;        /* jobs that fetch ahead */
+	afs_err store_err;   /* to be reported once */
+	struct list fetches; /* ranges under way: file.c */
+	unsigned ahead;      /* jobs that fetch ahead */
 	/* unlinked while open */
 	struct cm_vnode *silly_dir;
 	char silly_name[24];
@@ -180,8 +189,8 @@ struct cm {
 	struct mtx conns_lock;
 
 	atomic_uint resets, strange;
-	struct cm_vnode *root;   /* of the dynamic root; counted */
-	struct cm_vnode **tops;  /* its mount points, two per cell; counted */
+	struct cm_vnode *root;  /* of the dynamic root; counted */
+	struct cm_vnode **tops; /* its mount points, two per cell; counted */
 
 	struct mtx bufs_lock;
 	void *bufs[CM_BUFS_MAX] GUARDED_BY(bufs_lock);
@@ -206,7 +215,10 @@ struct cm {
 };
 
 static inline mono_ns cm_now(const struct cm *cm) { return cm->ports.now(cm->ports.ctx); }
-static inline uint32_t cm_wall_sec(const struct cm *cm) { return clk_wire_sec(cm->ports.wall(cm->ports.ctx)); }
+static inline uint32_t cm_wall_sec(const struct cm *cm)
+{
+	return clk_wire_sec(cm->ports.wall(cm->ports.ctx));
+}
 
 /* --- cm.c ---------------------------------------------------------------------------------------- */
 struct cm_cell *cm_cell_find(struct cm *cm, const char *name, size_t len);
@@ -223,11 +235,14 @@ void cm_ident_unref(struct cm *cm, struct cm_ident *id);
 struct cm_ident *cm_ident_new(struct cm *cm, struct cm_cell *cell, uid_t uid);
 void cm_idents_fini(struct cm *cm);
 /* A connection to `server` for the ident; counted.  AFS_ENOMEM. */
-afs_err cm_conn_get(struct cm *cm, struct cm_ident *id, struct cm_server *server, struct rpc_conn **out);
-void cm_conn_drop(struct cm *cm, struct cm_ident *id, struct rpc_conn *conn); /* not to be used again */
+afs_err cm_conn_get(
+	struct cm *cm, struct cm_ident *id, struct cm_server *server, struct rpc_conn **out);
+void cm_conn_drop(
+	struct cm *cm, struct cm_ident *id, struct rpc_conn *conn); /* not to be used again */
 
 /* --- volume.c ------------------------------------------------------------------------------------- */
-struct cm_volume *cm_volume_get(struct cm *cm, struct cm_cell *cell, uint32_t id); /* NULL: no memory */
+struct cm_volume *cm_volume_get(
+	struct cm *cm, struct cm_cell *cell, uint32_t id); /* NULL: no memory */
 /* Where it is; waits.  AFS_ENOENT: no such volume; AFS_ENODEV: no site; AFS_EDEAD: no VL server. */
 afs_err cm_volume_locate(struct cm *cm, struct cm_volume *v);
 void cm_volume_forget(struct cm *cm, struct cm_volume *v);
@@ -267,8 +282,10 @@ bool cm_try(struct cm_try *t);
 afs_err cm_try_end(struct cm_try *t);
 
 /* --- vnode.c ---------------------------------------------------------------------------------------- */
-afs_err cm_vnode_get(struct cm *cm, struct cm_cell *cell, const struct AFSFid *fid, struct cm_vnode **out);
-struct cm_vnode *cm_vnode_find(struct cm *cm, struct cm_cell *cell, const struct AFSFid *fid); /* counted, or NULL */
+afs_err cm_vnode_get(
+	struct cm *cm, struct cm_cell *cell, const struct AFSFid *fid, struct cm_vnode **out);
+struct cm_vnode *cm_vnode_find(
+	struct cm *cm, struct cm_cell *cell, const struct AFSFid *fid); /* counted, or NULL */
 static inline struct cm_vnode *cm_vnode_ref(struct cm_vnode *v)
 {
 	atomic_fetch_add(&v->refs, 1);
@@ -282,24 +299,30 @@ static inline void cm_vnode_cleanup(struct cm_vnode **v)
 }
 void cm_vnodes_fini(struct cm *cm);
 /* Each vnode of a volume (NULL: all): `each` is called without locks, with a counted vnode. */
-void cm_vnodes_each(struct cm *cm, const struct cm_volume *vol, void (*each)(struct cm_vnode *v, void *ctx), void *ctx);
+void cm_vnodes_each(struct cm *cm, const struct cm_volume *vol,
+	void (*each)(struct cm_vnode *v, void *ctx), void *ctx);
 
 /* --- status.c ---------------------------------------------------------------------------------------- */
-struct cm_stamp cm_stamp(const struct cm *cm, const struct cm_volume *vol, const struct cm_vnode *v /* or NULL */);
+struct cm_stamp cm_stamp(
+	const struct cm *cm, const struct cm_volume *vol, const struct cm_vnode *v /* or NULL */);
 /* Take in a status that a call brought; `cb` NULL: the call promises nothing, what we hold stays.
  * `own_dv`: the version that our own change was to bring, 0 when the call changed nothing: then clean
  * data stay good. */
 void cm_merge_locked(struct cm_vnode *v, const struct cm_ident *id, const struct AFSFetchStatus *st,
-	const struct AFSCallBack *cb, const struct cm_stamp *stamp, mono_ns sent, uint64_t own_dv) REQUIRES(v->lock);
+	const struct AFSCallBack *cb, const struct cm_stamp *stamp, mono_ns sent, uint64_t own_dv)
+	REQUIRES(v->lock);
 void cm_volsync(struct cm_volume *vol, const struct AFSVolSync *sync);
-bool cm_fresh_locked(const struct cm_vnode *v) REQUIRES(v->lock); /* status may be used without asking */
+bool cm_fresh_locked(const struct cm_vnode *v)
+	REQUIRES(v->lock); /* status may be used without asking */
 /* Status under a promise where possible, and when `rights`, what the ident may do.  On AFS_OK the vnode
  * is locked; else it is not. */
 afs_err cm_status_lock(struct cm_vnode *v, struct cm_ident *id, bool rights);
 /* Status of many, up to FS_BULK_MAX in one call; failures are those vnodes' own affair. */
-afs_err cm_status_bulk(struct cm *cm, struct cm_volume *vol, struct cm_ident *id, struct cm_vnode *const *v, size_t n);
-uint32_t cm_rights_locked(const struct cm_vnode *v, const struct cm_ident *id, bool *known) REQUIRES(v->lock);
-void cm_break(struct cm_vnode *v);                   /* the server said so, or we must assume it */
+afs_err cm_status_bulk(struct cm *cm, struct cm_volume *vol, struct cm_ident *id,
+	struct cm_vnode *const *v, size_t n);
+uint32_t cm_rights_locked(const struct cm_vnode *v, const struct cm_ident *id, bool *known)
+	REQUIRES(v->lock);
+void cm_break(struct cm_vnode *v); /* the server said so, or we must assume it */
 void cm_gone_locked(struct cm_vnode *v) REQUIRES(v->lock);
 void cm_dir_discard_locked(struct cm_vnode *v) REQUIRES(v->lock);
 
@@ -321,7 +344,8 @@ struct cm_setattr {
 	uint64_t size;
 };
 /* `open`: by a descriptor that may write: a new size may wait for the close. */
-afs_err cm_setattr(struct cm_vnode *v, uid_t uid, struct cm_ident *open, const struct cm_setattr *set);
+afs_err cm_setattr(
+	struct cm_vnode *v, uid_t uid, struct cm_ident *open, const struct cm_setattr *set);
 
 /* --- access.c ----------------------------------------------------------------------------------------- */
 /* May he?  `want` is of R_OK, W_OK, X_OK.  AFS_EACCESS, AFS_EROFS. */
@@ -343,7 +367,8 @@ void cm_dir_put(struct cm_vnode *dir, struct cm_dir *d);
 /* As cm_status_lock, and with the index in place.  Used by name.c and change.c. */
 afs_err cm_index_lock(struct cm_vnode *dir, struct cm_ident *id);
 /* Names that were shown and now may be wrong: `each` per name; they count as not shown afterwards. */
-void cm_take_shown(struct cm_vnode *dir, void (*each)(void *ctx, const char *name, size_t len), void *ctx);
+void cm_take_shown(
+	struct cm_vnode *dir, void (*each)(void *ctx, const char *name, size_t len), void *ctx);
 afs_err cm_readlink(struct cm_vnode *v, uid_t uid, char **out /* the caller's */);
 /* Where a mount point leads: the root of the volume, counted. */
 afs_err cm_mount_follow(struct cm_vnode *mp, uid_t uid, struct cm_vnode **out);
@@ -358,13 +383,17 @@ afs_err cm_mount_parse(const char *text, size_t len, struct cm_mount_text *out);
 afs_err cm_walk(struct cm *cm, uid_t uid, const char *path, bool follow, struct cm_vnode **out);
 
 /* --- change.c ---------------------------------------------------------------------------------------------- */
-afs_err cm_create(struct cm_vnode *dir, uid_t uid, const char *name, uint32_t mode, struct cm_vnode **out);
-afs_err cm_mkdir(struct cm_vnode *dir, uid_t uid, const char *name, uint32_t mode, struct cm_vnode **out);
-afs_err cm_symlink(struct cm_vnode *dir, uid_t uid, const char *name, const char *text, struct cm_vnode **out);
+afs_err cm_create(
+	struct cm_vnode *dir, uid_t uid, const char *name, uint32_t mode, struct cm_vnode **out);
+afs_err cm_mkdir(
+	struct cm_vnode *dir, uid_t uid, const char *name, uint32_t mode, struct cm_vnode **out);
+afs_err cm_symlink(
+	struct cm_vnode *dir, uid_t uid, const char *name, const char *text, struct cm_vnode **out);
 afs_err cm_link(struct cm_vnode *v, struct cm_vnode *dir, uid_t uid, const char *name);
 afs_err cm_unlink(struct cm_vnode *dir, uid_t uid, const char *name);
 afs_err cm_rmdir(struct cm_vnode *dir, uid_t uid, const char *name);
-afs_err cm_rename(struct cm_vnode *from, const char *name, struct cm_vnode *to, const char *new_name, uid_t uid, bool no_replace);
+afs_err cm_rename(struct cm_vnode *from, const char *name, struct cm_vnode *to,
+	const char *new_name, uid_t uid, bool no_replace);
 afs_err cm_mount_delete(struct cm_vnode *dir, uid_t uid, const char *name); /* only a mount point */
 /* The last close of a file that was unlinked while open. */
 void cm_silly_end(struct cm_vnode *v, struct cm_ident *id);
@@ -375,9 +404,9 @@ struct cm_file {
 	struct cm_vnode *vnode; /* counted */
 	struct cm_ident *ident; /* counted */
 	bool writes;
-	atomic_ullong next;     /* where a sequential reader goes on */
-	atomic_ullong window;   /* bytes to fetch at once */
-	struct list opened;     /* the front end's */
+	atomic_ullong next;   /* where a sequential reader goes on */
+	atomic_ullong window; /* bytes to fetch at once */
+	struct list opened;   /* the front end's */
 };
 /* `flags`: as open(2).  Judges access, cuts with O_TRUNC. */
 afs_err cm_open(struct cm_vnode *v, uid_t uid, int flags, struct cm_file **out);
@@ -386,16 +415,17 @@ afs_err cm_open_new(struct cm_vnode *v, uid_t uid, int flags, struct cm_file **o
 void cm_close(struct cm_file *f); /* stores nothing: cm_flush() comes before, and reports */
 afs_err cm_read(struct cm_file *f, uint64_t off, void *buf, size_t len, size_t *got);
 afs_err cm_write(struct cm_file *f, uint64_t off, const void *buf, size_t len);
-afs_err cm_flush(struct cm_file *f);              /* the server has it all when this returns */
-afs_err cm_fsync(struct cm_file *f);              /* and has it on stable storage */
-afs_err cm_data_begin_locked(struct cm_vnode *v) REQUIRES(v->lock); /* there is a cache file, of this version */
+afs_err cm_flush(struct cm_file *f); /* the server has it all when this returns */
+afs_err cm_fsync(struct cm_file *f); /* and has it on stable storage */
+afs_err cm_data_begin_locked(struct cm_vnode *v)
+	REQUIRES(v->lock); /* there is a cache file, of this version */
 void cm_data_forget_locked(struct cm_vnode *v) REQUIRES(v->lock);
 afs_err cm_cut_locked(struct cm_vnode *v, struct cm_ident *id, uint64_t size) REQUIRES(v->lock);
 /* Fetch [from, to) into the cache; whole pages. */
 afs_err cm_fetch(struct cm_vnode *v, struct cm_ident *id, uint64_t from, uint64_t to);
 /* All content in memory, for directories and links.  *out is the caller's (mem_free). */
-afs_err cm_fetch_whole(struct cm_vnode *v, struct cm_ident *id, size_t max, uint8_t **out, size_t *len,
-	struct AFSFetchStatus *st, struct AFSCallBack *cb, mono_ns *sent);
+afs_err cm_fetch_whole(struct cm_vnode *v, struct cm_ident *id, size_t max, uint8_t **out,
+	size_t *len, struct AFSFetchStatus *st, struct AFSCallBack *cb, mono_ns *sent);
 
 /* --- store.c ------------------------------------------------------------------------------------------------- */
 /* Store what is dirty.  `all` false: only long runs, for a writer that goes on.  `durable`: FSYNC. */
@@ -409,8 +439,8 @@ bool cm_needs_store_locked(const struct cm_vnode *v) REQUIRES(v->lock);
 struct cm_job {
 	struct list queue;
 	void (*run)(struct cm *cm, struct cm_job *job); /* frees the job */
-	struct cm_vnode *vnode; /* counted */
-	struct cm_ident *ident; /* counted, or NULL */
+	struct cm_vnode *vnode;                         /* counted */
+	struct cm_ident *ident;                         /* counted, or NULL */
 	uint64_t from, to;
 };
 bool cm_job_add(struct cm *cm, struct cm_job job); /* takes the references, also on failure */
@@ -429,13 +459,14 @@ void cm_events_want(struct cm *cm, bool wanted);
 struct cm_lock_want {
 	uint64_t owner;
 	pid_t pid;
-	bool flock; /* whole file, of the descriptor; else of the process, with a range */
-	int type;   /* F_RDLCK, F_WRLCK, F_UNLCK */
+	bool flock;          /* whole file, of the descriptor; else of the process, with a range */
+	int type;            /* F_RDLCK, F_WRLCK, F_UNLCK */
 	uint64_t start, end; /* inclusive */
 };
 /* AFS_EAGAIN: someone else has it. */
 afs_err cm_lock_try(struct cm_file *f, const struct cm_lock_want *want);
-bool cm_lock_test(struct cm_vnode *v, const struct cm_lock_want *want, struct cm_lock_want *blocker);
+bool cm_lock_test(
+	struct cm_vnode *v, const struct cm_lock_want *want, struct cm_lock_want *blocker);
 void cm_locks_drop(struct cm_file *f, uint64_t owner, bool flock);
 void cm_locks_extend(struct cm *cm);
 void cm_locks_fini(struct cm_vnode *v);

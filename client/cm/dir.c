@@ -73,7 +73,9 @@ afs_err cm_dir_own(struct cm_dir **d)
 	c->refs = 1;
 	c->rows = copy(old->rows, old->n, old->cap, sizeof(*old->rows));
 	c->names = copy(old->names, old->names_n, old->names_cap, 1);
-	c->buckets = old->buckets ? copy(old->buckets, old->mask + 1, old->mask + 1, sizeof(*old->buckets)) : NULL;
+	c->buckets = old->buckets ? copy(old->buckets, old->mask + 1, old->mask + 1,
+					    sizeof(*old->buckets))
+				  : NULL;
 	if (!c->rows || !c->names || (old->buckets && !c->buckets)) {
 		cm_dir_unref(c);
 		return AFS_ENOMEM;
@@ -87,7 +89,8 @@ struct cm_row *cm_dir_find(const struct cm_dir *d, const char *name, size_t len)
 {
 	if (!d->buckets)
 		return NULL;
-	for (uint32_t i = d->buckets[name_hash(d, name, len) & d->mask]; i; i = d->rows[i - 1].next) {
+	for (uint32_t i = d->buckets[name_hash(d, name, len) & d->mask]; i;
+		i = d->rows[i - 1].next) {
 		struct cm_row *r = &d->rows[i - 1];
 		if (r->len == len && memcmp(d->names + r->name, name, len) == 0)
 			return r;
@@ -133,13 +136,17 @@ static afs_err grow(struct cm_dir *d, size_t len)
 	return AFS_OK;
 }
 
-static afs_err row_add(struct cm_dir *d, const char *name, size_t len, uint32_t vnode, uint32_t unique,
-	enum cm_row_state state)
+static afs_err row_add(struct cm_dir *d, const char *name, size_t len, uint32_t vnode,
+	uint32_t unique, enum cm_row_state state)
 {
 	TRY(grow(d, len));
 	uint32_t *b = &d->buckets[name_hash(d, name, len) & d->mask];
-	d->rows[d->n] = (struct cm_row){.name = d->names_n, .next = *b, .vnode = vnode, .unique = unique,
-		.len = (uint8_t)len, .state = (uint8_t)state};
+	d->rows[d->n] = (struct cm_row){.name = d->names_n,
+		.next = *b,
+		.vnode = vnode,
+		.unique = unique,
+		.len = (uint8_t)len,
+		.state = (uint8_t)state};
 	*b = ++d->n;
 	memcpy(d->names + d->names_n, name, len);
 	d->names[d->names_n + len] = 0;
@@ -262,7 +269,8 @@ afs_err cm_dir_parse(const uint8_t *object, size_t n, struct cm_dir **out)
 	for (uint32_t b = 0; b < BUCKETS; b++) {
 		uint32_t slot = be16(object + 0xa0 + b * 2);
 		while (slot) {
-			if (slot >= slots || slot < HEADER_SLOTS || slot % SLOTS == 0 || count >= slots)
+			if (slot >= slots || slot < HEADER_SLOTS || slot % SLOTS == 0 ||
+				count >= slots)
 				return AFS_ECORRUPT;
 			if (object[slot * SLOT] != 1)
 				return AFS_ECORRUPT;

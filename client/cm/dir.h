@@ -46,8 +46,12 @@ void cm_dir_unref(struct cm_dir *d);
 /* *d becomes one that only the caller holds. */
 afs_err cm_dir_own(struct cm_dir **d);
 
-struct cm_row *cm_dir_find(const struct cm_dir *d, const char *name, size_t len); /* live or absent, or NULL */
-static inline const char *cm_dir_name(const struct cm_dir *d, const struct cm_row *r) { return d->names + r->name; }
+struct cm_row *cm_dir_find(
+	const struct cm_dir *d, const char *name, size_t len); /* live or absent, or NULL */
+static inline const char *cm_dir_name(const struct cm_dir *d, const struct cm_row *r)
+{
+	return d->names + r->name;
+}
 afs_err cm_dir_add(struct cm_dir *d, const char *name, size_t len, uint32_t vnode, uint32_t unique);
 void cm_dir_remove(struct cm_dir *d, const char *name, size_t len);
 /* Remember that `name` was shown as absent.  False: too many already. */

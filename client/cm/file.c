@@ -63,7 +63,8 @@ void cm_data_forget_locked(struct cm_vnode *v)
 
 static bool overlaps_locked(const struct cm_vnode *v, uint64_t at) REQUIRES(v->lock)
 {
-	list_each (e, &v->fetches) {
+	list_each(e, &v->fetches)
+	{
 		const struct range *r = list_entry(e, struct range, all);
 		if (at >= r->from && at < r->to)
 			return true;
@@ -72,15 +73,17 @@ static bool overlaps_locked(const struct cm_vnode *v, uint64_t at) REQUIRES(v->l
 }
 
 /* The data of one reply, into the cache.  *n is how much came. */
-static afs_err take_data(struct rpc_call *call, struct cm_vnode *v, struct cache_file *cf, uint32_t ticket,
-	uint64_t from, uint64_t want, uint8_t *buf, uint64_t *n)
+static afs_err take_data(struct rpc_call *call, struct cm_vnode *v, struct cache_file *cf,
+	uint32_t ticket, uint64_t from, uint64_t want, uint8_t *buf, uint64_t *n)
 {
 	uint64_t len;
 	*n = 0;
 	TRY(rpc_read_u64(call, &len));
 	if (len > want)
-		return log_error(AFS_EPROTOCOL, "cm.fetch.too_long fid=%u.%u.%u asked=%llu got=%llu", v->fid.Volume,
-			v->fid.Vnode, v->fid.Unique, (unsigned long long)want, (unsigned long long)len);
+		return log_error(AFS_EPROTOCOL,
+			"cm.fetch.too_long fid=%u.%u.%u asked=%llu got=%llu", v->fid.Volume,
+			v->fid.Vnode, v->fid.Unique, (unsigned long long)want,
+			(unsigned long long)len);
 	bool keep = true;
 	while (*n < len) {
 		size_t part = (size_t)MIN(len - *n, CM_BUF);
@@ -96,7 +99,8 @@ static afs_err take_data(struct rpc_call *call, struct cm_vnode *v, struct cache
 }
 
 /* Fetch [from, to), all of which the server is to have.  AFS_EAGAIN: the file changed; begin anew. */
-static afs_err fetch_range(struct cm_vnode *v, struct cm_ident *id, uint64_t from, uint64_t to, uint32_t ticket, uint64_t dv)
+static afs_err fetch_range(struct cm_vnode *v, struct cm_ident *id, uint64_t from, uint64_t to,
+	uint32_t ticket, uint64_t dv)
 {
 	struct cm *cm = v->cm;
 	struct cm_stamp stamp = cm_stamp(cm, v->vol, v);
@@ -114,7 +118,8 @@ static afs_err fetch_range(struct cm_vnode *v, struct cm_ident *id, uint64_t fro
 		if (t.err)
 			continue;
 		local = take_data(call, v, v->cf, ticket, from, to - from, buf, &n);
-		if (local == AFS_ENOSPC || local == AFS_ENOMEM || local == AFS_EPROTOCOL || local == AFS_EIO) {
+		if (local == AFS_ENOSPC || local == AFS_ENOMEM || local == AFS_EPROTOCOL ||
+			local == AFS_EIO) {
 			rpc_cancel(call); /* our own trouble: no other server helps */
 			break;
 		}
@@ -145,13 +150,14 @@ static afs_err fetch_range(struct cm_vnode *v, struct cm_ident *id, uint64_t fro
 	/* shorter than the status says, at the same version, is not believable; zeros would be a lie */
 	if (n < to - from) {
 		cache_unfill(v->cf, from, to - from);
-		return log_error(AFS_EPROTOCOL, "cm.fetch.short fid=%u.%u.%u asked=%llu got=%llu", v->fid.Volume,
-			v->fid.Vnode, v->fid.Unique, (unsigned long long)(to - from), (unsigned long long)n);
+		return log_error(AFS_EPROTOCOL, "cm.fetch.short fid=%u.%u.%u asked=%llu got=%llu",
+			v->fid.Volume, v->fid.Vnode, v->fid.Unique, (unsigned long long)(to - from),
+			(unsigned long long)n);
 	}
 	return AFS_OK;
 }
 
-afs_err cm_fetch(struct cm_vnode *v, struct cm_ident *id, uint64_t from, uint64_t to)
+afs_err cm_fetch(struct cm_vnode *v, struct cm_ident *id, uint64_t from, uint64_t to) NO_TSA
 {
 	TRY(cm_status_lock(v, id, false));
 	if (overlaps_locked(v, from)) {
@@ -166,7 +172,8 @@ afs_err cm_fetch(struct cm_vnode *v, struct cm_ident *id, uint64_t from, uint64_
 		return err;
 	}
 	/* up to where somebody else is at work already */
-	list_each (e, &v->fetches) {
+	list_each(e, &v->fetches)
+	{
 		struct range *r = list_entry(e, struct range, all);
 		if (r->from > from)
 			to = MIN(to, r->from);
@@ -194,8 +201,8 @@ afs_err cm_fetch(struct cm_vnode *v, struct cm_ident *id, uint64_t from, uint64_
 	return err == AFS_EAGAIN ? AFS_OK : err; /* the caller looks again */
 }
 
-afs_err cm_fetch_whole(struct cm_vnode *v, struct cm_ident *id, size_t max, uint8_t **out, size_t *len,
-	struct AFSFetchStatus *st, struct AFSCallBack *cb, mono_ns *sent)
+afs_err cm_fetch_whole(struct cm_vnode *v, struct cm_ident *id, size_t max, uint8_t **out,
+	size_t *len, struct AFSFetchStatus *st, struct AFSCallBack *cb, mono_ns *sent)
 {
 	struct cm *cm = v->cm;
 	struct fs_fetch_data64_in in = {v->fid, 0, (int64_t)max};
@@ -241,7 +248,8 @@ static void run_ahead(struct cm *cm, struct cm_job *job)
 	struct cm_vnode *v = job->vnode;
 	uint64_t s, e;
 	if (cache_gap(v->cf, job->from, job->to, &s, &e))
-		(void)cm_fetch(v, job->ident, s, e); /* the reader that needs it will see the error */
+		(void)cm_fetch(
+			v, job->ident, s, e); /* the reader that needs it will see the error */
 	mtx_lock(&v->lock);
 	v->ahead--;
 	mtx_unlock(&v->lock);
@@ -257,12 +265,14 @@ static void read_ahead(struct cm_file *f, uint64_t at, uint64_t window)
 	uint64_t end = page_up(MIN(v->length, have_locked(v)));
 	bool may = v->ahead < AHEAD_MAX && at < end;
 	mtx_unlock(&v->lock);
-	if (!may || !cache_gap(v->cf, at / CACHE_PAGE * CACHE_PAGE, MIN(at + window * 2, end), &s, &e))
+	if (!may ||
+		!cache_gap(v->cf, at / CACHE_PAGE * CACHE_PAGE, MIN(at + window * 2, end), &s, &e))
 		return;
 	e = MIN(e, s + window);
 	mtx_lock(&v->lock);
 	/* skip what is being fetched already */
-	list_each (i, &v->fetches) {
+	list_each(i, &v->fetches)
+	{
 		struct range *r = list_entry(i, struct range, all);
 		if (s >= r->from && s < r->to)
 			s = r->to;
@@ -273,7 +283,11 @@ static void read_ahead(struct cm_file *f, uint64_t at, uint64_t window)
 		v->ahead++;
 	mtx_unlock(&v->lock);
 	if (may && s < e) {
-		struct cm_job job = {.run = run_ahead, .vnode = cm_vnode_ref(v), .ident = cm_ident_ref(f->ident), .from = s, .to = e};
+		struct cm_job job = {.run = run_ahead,
+			.vnode = cm_vnode_ref(v),
+			.ident = cm_ident_ref(f->ident),
+			.from = s,
+			.to = e};
 		if (!cm_job_add(v->cm, job)) {
 			mtx_lock(&v->lock);
 			v->ahead--;
@@ -284,7 +298,7 @@ static void read_ahead(struct cm_file *f, uint64_t at, uint64_t window)
 
 /* --- reading ------------------------------------------------------------------------------------------------ */
 
-afs_err cm_read(struct cm_file *f, uint64_t off, void *buf, size_t len, size_t *got)
+afs_err cm_read(struct cm_file *f, uint64_t off, void *buf, size_t len, size_t *got) NO_TSA
 {
 	struct cm_vnode *v = f->vnode;
 	/* The kernel reads ahead with several requests at once, which come in any order. */
@@ -352,7 +366,7 @@ static afs_err take_store_err_locked(struct cm_vnode *v) REQUIRES(v->lock)
 }
 
 /* Whoever writes stores with his own rights: what another left dirty goes first. */
-static afs_err become_writer(struct cm_vnode *v, struct cm_ident *id)
+static afs_err become_writer(struct cm_vnode *v, struct cm_ident *id) NO_TSA
 {
 	for (;;) {
 		TRY(cm_status_lock(v, id, false));
@@ -370,7 +384,7 @@ static afs_err become_writer(struct cm_vnode *v, struct cm_ident *id)
 	}
 }
 
-afs_err cm_write(struct cm_file *f, uint64_t off, const void *buf, size_t len)
+afs_err cm_write(struct cm_file *f, uint64_t off, const void *buf, size_t len) NO_TSA
 {
 	struct cm_vnode *v = f->vnode;
 	if (!len)
@@ -432,7 +446,8 @@ afs_err cm_cut_locked(struct cm_vnode *v, struct cm_ident *id, uint64_t size)
 
 /* --- open and close ----------------------------------------------------------------------------------------------- */
 
-static afs_err open_file(struct cm_vnode *v, struct cm_ident *id, int flags, struct cm_file **out)
+static afs_err open_file(
+	struct cm_vnode *v, struct cm_ident *id, int flags, struct cm_file **out) NO_TSA
 {
 	struct cm_file *f = mem_new(struct cm_file);
 	if (!f)
@@ -492,7 +507,8 @@ void cm_close(struct cm_file *f)
 		/* flush() told the program; a mapping that outlived it may still have brought something */
 		afs_err err = cm_store(v, true, false);
 		if (err) {
-			log_warn("cm.store.lost fid=%u.%u.%u err=%s: changes are given up after the last close",
+			log_warn("cm.store.lost fid=%u.%u.%u err=%s: changes are given up after "
+				 "the last close",
 				v->fid.Volume, v->fid.Vnode, v->fid.Unique, afs_err_name(err));
 			mtx_lock(&v->lock);
 			if (!v->opens) {

@@ -51,14 +51,16 @@ void cm_ident_unref(struct cm *cm, struct cm_ident *id)
 
 static bool usable(const struct cm *cm, const struct cm_ident *id)
 {
-	return !atomic_load(&id->bad) && (!id->kad.expires || id->kad.expires > cm->ports.wall(cm->ports.ctx));
+	return !atomic_load(&id->bad) &&
+	       (!id->kad.expires || id->kad.expires > cm->ports.wall(cm->ports.ctx));
 }
 
 struct cm_ident *cm_ident_get(struct cm *cm, struct cm_cell *cell, uid_t uid)
 {
 	struct cm_ident *found = cell->anonymous;
 	mtx_lock(&cm->users_lock);
-	list_each (e, &cm->users) {
+	list_each(e, &cm->users)
+	{
 		struct cm_ident *id = list_entry(e, struct cm_ident, of_users);
 		if (id->uid == uid && id->cell == cell) {
 			if (usable(cm, id))
@@ -71,7 +73,8 @@ struct cm_ident *cm_ident_get(struct cm *cm, struct cm_cell *cell, uid_t uid)
 	return found;
 }
 
-afs_err cm_conn_get(struct cm *cm, struct cm_ident *id, struct cm_server *server, struct rpc_conn **out)
+afs_err cm_conn_get(
+	struct cm *cm, struct cm_ident *id, struct cm_server *server, struct rpc_conn **out)
 {
 	mtx_lock(&cm->volumes_lock);
 	struct rx_addr addr = server->addrs[server->addr_good];
@@ -81,7 +84,8 @@ afs_err cm_conn_get(struct cm *cm, struct cm_ident *id, struct cm_server *server
 	afs_err err = AFS_OK;
 	struct rpc_conn *conn = NULL;
 	mtx_lock(&cm->conns_lock);
-	list_each (e, &id->conns) {
+	list_each(e, &id->conns)
+	{
 		struct cm_conn *c = list_entry(e, struct cm_conn, all);
 		if (c->server == server && c->addr.ip == addr.ip && c->addr.port == addr.port) {
 			conn = c->conn;
@@ -90,7 +94,8 @@ afs_err cm_conn_get(struct cm *cm, struct cm_ident *id, struct cm_server *server
 	}
 	if (!conn) {
 		struct cm_conn *c = mem_new(struct cm_conn);
-		struct rpc_conn_config config = {.peer = addr, .iface = &fs_iface, .dead_ns = cm->config.dead_ns};
+		struct rpc_conn_config config = {
+			.peer = addr, .iface = &fs_iface, .dead_ns = cm->config.dead_ns};
 		if (c && id->number)
 			config.sec = rxkad_client_new(&id->kad, cm->config.level);
 		if (!c || (id->number && !config.sec))
@@ -114,7 +119,8 @@ void cm_conn_drop(struct cm *cm, struct cm_ident *id, struct rpc_conn *conn)
 {
 	struct cm_conn *gone = NULL;
 	mtx_lock(&cm->conns_lock);
-	list_each (e, &id->conns) {
+	list_each(e, &id->conns)
+	{
 		struct cm_conn *c = list_entry(e, struct cm_conn, all);
 		if (c->conn == conn) {
 			list_remove(e);
@@ -165,7 +171,8 @@ afs_err client_token_set(struct client *client, uid_t uid, const struct client_t
 	struct cm_ident *old = NULL;
 	mtx_lock(&cm->users_lock);
 	id->number = ++cm->ident_next;
-	list_each (e, &cm->users) {
+	list_each(e, &cm->users)
+	{
 		struct cm_ident *o = list_entry(e, struct cm_ident, of_users);
 		if (o->uid == uid && o->cell == cell) {
 			list_remove(e);
@@ -180,18 +187,21 @@ afs_err client_token_set(struct client *client, uid_t uid, const struct client_t
 	return AFS_OK;
 }
 
-size_t client_token_list(struct client *client, uid_t uid, struct client_token_info *out, size_t cap)
+size_t client_token_list(
+	struct client *client, uid_t uid, struct client_token_info *out, size_t cap)
 {
 	struct cm *cm = of(client);
 	size_t n = 0;
 	mtx_lock(&cm->users_lock);
-	list_each (e, &cm->users) {
+	list_each(e, &cm->users)
+	{
 		struct cm_ident *id = list_entry(e, struct cm_ident, of_users);
 		if (id->uid != uid)
 			continue;
 		if (n < cap) {
-			out[n] = (struct client_token_info){
-				.begins = id->kad.begins, .expires = id->kad.expires, .expired = !usable(cm, id)};
+			out[n] = (struct client_token_info){.begins = id->kad.begins,
+				.expires = id->kad.expires,
+				.expired = !usable(cm, id)};
 			memcpy(out[n].cell, id->cell->name, sizeof(out[n].cell));
 			memcpy(out[n].name, id->name, sizeof(out[n].name));
 		}
@@ -207,7 +217,8 @@ afs_err client_token_drop(struct client *client, uid_t uid, const char *cell)
 	struct list gone;
 	list_init(&gone);
 	mtx_lock(&cm->users_lock);
-	list_each (e, &cm->users) {
+	list_each(e, &cm->users)
+	{
 		struct cm_ident *id = list_entry(e, struct cm_ident, of_users);
 		if (id->uid == uid && (!cell || strcasecmp(id->cell->name, cell) == 0)) {
 			list_remove(e);
@@ -225,13 +236,14 @@ afs_err client_token_drop(struct client *client, uid_t uid, const char *cell)
 	return AFS_OK;
 }
 
-afs_err client_token_get(
-	struct client *client, uid_t uid, const char *cell, struct arena *arena, struct client_token *out)
+afs_err client_token_get(struct client *client, uid_t uid, const char *cell, struct arena *arena,
+	struct client_token *out)
 {
 	struct cm *cm = of(client);
 	afs_err err = AFS_ENOENT;
 	mtx_lock(&cm->users_lock);
-	list_each (e, &cm->users) {
+	list_each(e, &cm->users)
+	{
 		const struct cm_ident *id = list_entry(e, struct cm_ident, of_users);
 		if (id->uid != uid || strcasecmp(id->cell->name, cell) != 0)
 			continue;
@@ -256,8 +268,8 @@ afs_err client_token_get(
 	return err;
 }
 
-afs_err client_cell_at(
-	struct client *client, size_t index, char name[RX_NAME_MAX], uint32_t *ips, size_t cap, size_t *n)
+afs_err client_cell_at(struct client *client, size_t index, char name[RX_NAME_MAX], uint32_t *ips,
+	size_t cap, size_t *n)
 {
 	const struct cm *cm = of(client);
 	if (index >= cm->cell_n)

@@ -23,15 +23,14 @@ static struct cm_lock *of(struct list *e) { return list_entry(e, struct cm_lock,
 
 static bool clash(const struct cm_lock_want *a, const struct cm_lock_want *b)
 {
-	return a->flock == b->flock && a->owner != b->owner && a->start <= b->end && b->start <= a->end &&
-	       (a->type == F_WRLCK || b->type == F_WRLCK);
+	return a->flock == b->flock && a->owner != b->owner && a->start <= b->end &&
+	       b->start <= a->end && (a->type == F_WRLCK || b->type == F_WRLCK);
 }
 
-static struct cm_lock *blocker_locked(const struct cm_vnode *v, const struct cm_lock_want *want) REQUIRES(v->lock)
+static struct cm_lock *blocker_locked(const struct cm_vnode *v, const struct cm_lock_want *want)
+	REQUIRES(v->lock)
 {
-	list_each (e, &v->locks)
-		if (clash(&of(e)->is, want))
-			return of(e);
+	list_each(e, &v->locks) if (clash(&of(e)->is, want)) return of(e);
 	return NULL;
 }
 
@@ -58,9 +57,11 @@ static bool put_locked(struct cm_vnode *v, const struct cm_lock_want *is) REQUIR
 /* The owner's locks lose [start, end]. */
 static bool carve_locked(struct cm_vnode *v, const struct cm_lock_want *w) REQUIRES(v->lock)
 {
-	list_each (e, &v->locks) {
+	list_each(e, &v->locks)
+	{
 		struct cm_lock *l = of(e);
-		if (l->is.flock != w->flock || l->is.owner != w->owner || l->is.end < w->start || l->is.start > w->end)
+		if (l->is.flock != w->flock || l->is.owner != w->owner || l->is.end < w->start ||
+			l->is.start > w->end)
 			continue;
 		if (l->is.start < w->start && l->is.end > w->end) {
 			struct cm_lock_want tail = l->is;
@@ -83,11 +84,9 @@ static bool carve_locked(struct cm_vnode *v, const struct cm_lock_want *w) REQUI
 static int needed_locked(const struct cm_vnode *v) REQUIRES(v->lock)
 {
 	int need = -1;
-	list_each (e, &v->locks)
-		need = of(e)->is.type == F_WRLCK ? FS_LOCK_WRITE : MAX(need, FS_LOCK_READ);
-	list_each (e, &v->locks)
-		if (of(e)->is.type == F_WRLCK)
-			need = FS_LOCK_WRITE;
+	list_each(e, &v->locks) need =
+		of(e)->is.type == F_WRLCK ? FS_LOCK_WRITE : MAX(need, FS_LOCK_READ);
+	list_each(e, &v->locks) if (of(e)->is.type == F_WRLCK) need = FS_LOCK_WRITE;
 	return need;
 }
 
@@ -119,12 +118,13 @@ static afs_err follow(struct cm_vnode *v, struct cm_ident *id, int have, int nee
 	if (have == need || cm_volume_is_ro(v->vol) || v->vol->id == 0)
 		return AFS_OK;
 	if (have == FS_LOCK_WRITE)
-		(void)cm_store(v, true, false); /* kept for who closes; the lock is let go in any case */
+		(void)cm_store(
+			v, true, false); /* kept for who closes; the lock is let go in any case */
 	if (have >= 0) {
 		err = ask_release(v, id);
 		if (err)
-			log_warn("cm.lock.release_failed fid=%u.%u.%u err=%s", v->fid.Volume, v->fid.Vnode,
-				v->fid.Unique, afs_err_name(err));
+			log_warn("cm.lock.release_failed fid=%u.%u.%u err=%s", v->fid.Volume,
+				v->fid.Vnode, v->fid.Unique, afs_err_name(err));
 		err = AFS_OK;
 	}
 	if (need >= 0)
@@ -170,8 +170,7 @@ afs_err cm_lock_try(struct cm_file *f, const struct cm_lock_want *want)
 		return AFS_EAGAIN;
 	}
 	size_t n = 0;
-	list_each (e, &v->locks)
-		n++;
+	list_each(e, &v->locks) n++;
 	if (want->type != F_UNLCK && n >= LOCKS_MAX) {
 		mtx_unlock(&v->lock);
 		return AFS_ETOOMANY;
@@ -206,12 +205,13 @@ void cm_locks_drop(struct cm_file *f, uint64_t owner, bool flock)
 	struct cm_vnode *v = f->vnode;
 	mtx_lock(&v->lock);
 	bool any = false;
-	list_each (e, &v->locks)
-		any |= of(e)->is.owner == owner && of(e)->is.flock == flock;
+	list_each(e, &v->locks) any |= of(e)->is.owner == owner && of(e)->is.flock == flock;
 	mtx_unlock(&v->lock);
-	struct cm_lock_want all = {.owner = owner, .flock = flock, .type = F_UNLCK, .start = 0, .end = UINT64_MAX};
+	struct cm_lock_want all = {
+		.owner = owner, .flock = flock, .type = F_UNLCK, .start = 0, .end = UINT64_MAX};
 	if (any && cm_lock_try(f, &all) != AFS_OK)
-		log_warn("cm.lock.drop_failed fid=%u.%u.%u", v->fid.Volume, v->fid.Vnode, v->fid.Unique);
+		log_warn("cm.lock.drop_failed fid=%u.%u.%u", v->fid.Volume, v->fid.Vnode,
+			v->fid.Unique);
 }
 
 void cm_locks_extend(struct cm *cm)
@@ -219,9 +219,8 @@ void cm_locks_extend(struct cm *cm)
 	struct cm_vnode *held[256];
 	size_t n = 0;
 	mtx_lock(&cm->jobs_lock);
-	list_each (e, &cm->locked)
-		if (n < ARRAY_SIZE(held))
-			held[n++] = cm_vnode_ref(list_entry(e, struct cm_vnode, locked));
+	list_each(e, &cm->locked) if (n < ARRAY_SIZE(held)) held[n++] =
+		cm_vnode_ref(list_entry(e, struct cm_vnode, locked));
 	/* the longest untouched first, next time */
 	for (size_t i = 0; i < n; i++) {
 		list_remove(&held[i]->locked);
@@ -241,8 +240,8 @@ void cm_locks_extend(struct cm *cm)
 				t.err = fs_call_extend_lock(t.conn, &in, &out, &t.res);
 			afs_err err = cm_try_end(&t);
 			if (err)
-				log_warn("cm.lock.extend_failed fid=%u.%u.%u err=%s", v->fid.Volume, v->fid.Vnode,
-					v->fid.Unique, afs_err_name(err));
+				log_warn("cm.lock.extend_failed fid=%u.%u.%u err=%s", v->fid.Volume,
+					v->fid.Vnode, v->fid.Unique, afs_err_name(err));
 			cm_ident_unref(cm, id);
 		}
 		cm_vnode_unref(v);

@@ -32,8 +32,8 @@ static afs_err fetch_index(struct cm_vnode *dir, struct cm_ident *id) REQUIRES(d
 	if (!err)
 		err = cm_dir_parse(object, len, &index);
 	if (err == AFS_ECORRUPT)
-		err = log_error(AFS_ECORRUPT, "cm.dir.malformed fid=%u.%u.%u bytes=%zu", dir->fid.Volume,
-			dir->fid.Vnode, dir->fid.Unique, len);
+		err = log_error(AFS_ECORRUPT, "cm.dir.malformed fid=%u.%u.%u bytes=%zu",
+			dir->fid.Volume, dir->fid.Vnode, dir->fid.Unique, len);
 
 	mtx_lock(&dir->lock);
 	dir->fetching_dir = false;
@@ -56,7 +56,7 @@ static afs_err fetch_index(struct cm_vnode *dir, struct cm_ident *id) REQUIRES(d
 	return AFS_OK;
 }
 
-afs_err cm_index_lock(struct cm_vnode *dir, struct cm_ident *id)
+afs_err cm_index_lock(struct cm_vnode *dir, struct cm_ident *id) NO_TSA
 {
 	for (int i = 0; i < 16; i++) {
 		TRY(cm_status_lock(dir, id, true));
@@ -85,7 +85,7 @@ afs_err cm_index_lock(struct cm_vnode *dir, struct cm_ident *id)
 	return AFS_EAGAIN; /* it changes faster than it can be read */
 }
 
-static afs_err readable_index_lock(struct cm_vnode *dir, struct cm_ident *id)
+static afs_err readable_index_lock(struct cm_vnode *dir, struct cm_ident *id) NO_TSA
 {
 	bool known;
 	TRY(cm_index_lock(dir, id));
@@ -95,7 +95,7 @@ static afs_err readable_index_lock(struct cm_vnode *dir, struct cm_ident *id)
 	return AFS_EACCESS;
 }
 
-afs_err cm_dir_get(struct cm_vnode *dir, uid_t uid, struct cm_dir **out)
+afs_err cm_dir_get(struct cm_vnode *dir, uid_t uid, struct cm_dir **out) NO_TSA
 {
 	struct cm_ident *id = cm_ident_get(dir->cm, dir->vol->cell, uid);
 	afs_err err = readable_index_lock(dir, id);
@@ -126,7 +126,8 @@ static void put_shown(struct buf *b, struct cm_dir *d)
 	}
 }
 
-void cm_take_shown(struct cm_vnode *dir, void (*each)(void *ctx, const char *name, size_t len), void *ctx)
+void cm_take_shown(
+	struct cm_vnode *dir, void (*each)(void *ctx, const char *name, size_t len), void *ctx)
 {
 	CLEANUP(buf) struct buf b = {0};
 	mtx_lock(&dir->lock);
@@ -151,7 +152,8 @@ void cm_take_shown(struct cm_vnode *dir, void (*each)(void *ctx, const char *nam
 /* --- lookup ----------------------------------------------------------------------------------------- */
 
 /* Fids near `row` in the directory whose status may be wanted next. */
-static size_t neighbours(const struct cm_dir *d, const struct cm_row *row, struct AFSFid *out, size_t cap, uint32_t volume)
+static size_t neighbours(const struct cm_dir *d, const struct cm_row *row, struct AFSFid *out,
+	size_t cap, uint32_t volume)
 {
 	size_t n = 0;
 	uint32_t at = (uint32_t)(row - d->rows);
@@ -161,7 +163,8 @@ static size_t neighbours(const struct cm_dir *d, const struct cm_row *row, struc
 	return n;
 }
 
-static void fetch_many(struct cm_vnode *dir, struct cm_ident *id, const struct AFSFid *fids, size_t n)
+static void fetch_many(
+	struct cm_vnode *dir, struct cm_ident *id, const struct AFSFid *fids, size_t n)
 {
 	struct cm_vnode *want[FS_BULK_MAX];
 	size_t k = 0;
@@ -181,12 +184,14 @@ static void fetch_many(struct cm_vnode *dir, struct cm_ident *id, const struct A
 			want[k++] = v;
 	}
 	if (k)
-		(void)cm_status_bulk(dir->cm, dir->vol, id, want, k); /* whoever needs one asks again */
+		(void)cm_status_bulk(
+			dir->cm, dir->vol, id, want, k); /* whoever needs one asks again */
 	for (size_t i = 0; i < k; i++)
 		cm_vnode_unref(want[i]);
 }
 
-static afs_err lookup(struct cm_vnode *dir, struct cm_ident *id, const char *name, struct cm_found *out)
+static afs_err lookup(
+	struct cm_vnode *dir, struct cm_ident *id, const char *name, struct cm_found *out) NO_TSA
 {
 	size_t len = strlen(name);
 	if (len > AFS_NAME_MAX)
@@ -198,7 +203,8 @@ static afs_err lookup(struct cm_vnode *dir, struct cm_ident *id, const char *nam
 		out->until = dir->promise;
 	out->breaks = atomic_load(&dir->breaks);
 	if (!row || row->state != CM_ROW_LIVE) {
-		if (out->until && (cm_dir_own(&dir->dir) != AFS_OK || !cm_dir_show_absent(dir->dir, name, len)))
+		if (out->until && (cm_dir_own(&dir->dir) != AFS_OK ||
+					  !cm_dir_show_absent(dir->dir, name, len)))
 			out->until = 0;
 		mtx_unlock(&dir->lock);
 		return AFS_OK;
@@ -247,7 +253,7 @@ afs_err cm_lookup(struct cm_vnode *dir, uid_t uid, const char *name, struct cm_f
 
 /* --- links -------------------------------------------------------------------------------------------- */
 
-static afs_err link_text(struct cm_vnode *v, struct cm_ident *id, char **out)
+static afs_err link_text(struct cm_vnode *v, struct cm_ident *id, char **out) NO_TSA
 {
 	for (int i = 0; i < 8; i++) {
 		TRY(cm_status_lock(v, id, false));
@@ -270,8 +276,8 @@ static afs_err link_text(struct cm_vnode *v, struct cm_ident *id, char **out)
 		mono_ns sent;
 		TRY(cm_fetch_whole(v, id, FS_SYMLINK_MAX, &text, &len, &st, &cb, &sent));
 		if (memchr(text, 0, len))
-			return log_error(AFS_ECORRUPT, "cm.link.malformed fid=%u.%u.%u", v->fid.Volume,
-				v->fid.Vnode, v->fid.Unique);
+			return log_error(AFS_ECORRUPT, "cm.link.malformed fid=%u.%u.%u",
+				v->fid.Volume, v->fid.Vnode, v->fid.Unique);
 		mtx_lock(&v->lock);
 		cm_merge_locked(v, id, &st, &cb, &stamp, sent, 0);
 		if (fs_status_dv(&st) == v->dv) {
@@ -365,7 +371,7 @@ static afs_err mount_find(struct cm_vnode *mp, uid_t uid, struct cm_vnode **out)
 	return cm_vnode_get(cm, cell, &(struct AFSFid){vol->id, m.vnode, m.unique}, out);
 }
 
-afs_err cm_mount_follow(struct cm_vnode *mp, uid_t uid, struct cm_vnode **out)
+afs_err cm_mount_follow(struct cm_vnode *mp, uid_t uid, struct cm_vnode **out) NO_TSA
 {
 	struct cm *cm = mp->cm;
 	CLEANUP(cm_vnode) struct cm_vnode *root = NULL;

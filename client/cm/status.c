@@ -45,7 +45,8 @@ static void rights_put(struct cm_vnode *v, uint64_t ident, uint32_t rights) REQU
 			return;
 		}
 	}
-	unsigned at = v->rights_n < CM_RIGHTS_MAX ? v->rights_n++ : v->rights_next++ % CM_RIGHTS_MAX;
+	unsigned at =
+		v->rights_n < CM_RIGHTS_MAX ? v->rights_n++ : v->rights_next++ % CM_RIGHTS_MAX;
 	v->rights[at] = (struct cm_right){ident, rights};
 }
 
@@ -173,7 +174,7 @@ static afs_err fetch(struct cm_vnode *v, struct cm_ident *id) REQUIRES(v->lock)
 	return err;
 }
 
-afs_err cm_status_lock(struct cm_vnode *v, struct cm_ident *id, bool rights)
+afs_err cm_status_lock(struct cm_vnode *v, struct cm_ident *id, bool rights) NO_TSA
 {
 	afs_err err = AFS_OK;
 	mtx_lock(&v->lock);
@@ -209,8 +210,8 @@ afs_err cm_status_lock(struct cm_vnode *v, struct cm_ident *id, bool rights)
 	return err;
 }
 
-afs_err cm_status_bulk(
-	struct cm *cm, struct cm_volume *vol, struct cm_ident *id, struct cm_vnode *const *v, size_t n)
+afs_err cm_status_bulk(struct cm *cm, struct cm_volume *vol, struct cm_ident *id,
+	struct cm_vnode *const *v, size_t n)
 {
 	struct AFSFid fids[FS_BULK_MAX];
 	struct cm_stamp stamps[FS_BULK_MAX];
@@ -230,8 +231,8 @@ afs_err cm_status_bulk(
 	}
 	TRY(cm_try_end(&t));
 	if (out.Statuses.n != n || out.CallBacks.n != n)
-		return log_error(AFS_EPROTOCOL, "cm.bulk.wrong_count volume=%u asked=%zu got=%u/%u", vol->id, n,
-			out.Statuses.n, out.CallBacks.n);
+		return log_error(AFS_EPROTOCOL, "cm.bulk.wrong_count volume=%u asked=%zu got=%u/%u",
+			vol->id, n, out.Statuses.n, out.CallBacks.n);
 	for (size_t i = 0; i < n; i++) {
 		const struct AFSFetchStatus *st = &out.Statuses.v[i];
 		if (st->errorCode || st->InterfaceVersion != 1)
@@ -247,7 +248,8 @@ afs_err cm_status_bulk(
 
 uint64_t cm_ino(const struct cm_vnode *v)
 {
-	uint64_t high = v->fid.Volume ^ (v->vol->cell->index ? (uint32_t)v->vol->cell->number << 20 : 0);
+	uint64_t high =
+		v->fid.Volume ^ (v->vol->cell->index ? (uint32_t)v->vol->cell->number << 20 : 0);
 	return high << 32 | v->fid.Vnode;
 }
 
@@ -276,7 +278,7 @@ void cm_attr_locked(const struct cm_vnode *v, struct cm_attr *out)
 	};
 }
 
-afs_err cm_getattr(struct cm_vnode *v, uid_t uid, struct cm_attr *out)
+afs_err cm_getattr(struct cm_vnode *v, uid_t uid, struct cm_attr *out) NO_TSA
 {
 	struct cm_ident *id = cm_ident_get(v->cm, v->vol->cell, uid);
 	afs_err err = cm_status_lock(v, id, false);
@@ -288,7 +290,8 @@ afs_err cm_getattr(struct cm_vnode *v, uid_t uid, struct cm_attr *out)
 	return err;
 }
 
-static afs_err store_status(struct cm_vnode *v, struct cm_ident *id, const struct AFSStoreStatus *ss)
+static afs_err store_status(
+	struct cm_vnode *v, struct cm_ident *id, const struct AFSStoreStatus *ss)
 {
 	struct cm_stamp stamp = cm_stamp(v->cm, v->vol, v);
 	struct fs_store_status_in in = {.Fid = v->fid, .InStatus = *ss};
@@ -303,7 +306,8 @@ static afs_err store_status(struct cm_vnode *v, struct cm_ident *id, const struc
 	return AFS_OK;
 }
 
-afs_err cm_setattr(struct cm_vnode *v, uid_t uid, struct cm_ident *open, const struct cm_setattr *set)
+afs_err cm_setattr(
+	struct cm_vnode *v, uid_t uid, struct cm_ident *open, const struct cm_setattr *set) NO_TSA
 {
 	struct cm *cm = v->cm;
 	struct cm_ident *id = open ? cm_ident_ref(open) : cm_ident_get(cm, v->vol->cell, uid);

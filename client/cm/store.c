@@ -19,23 +19,26 @@ bool cm_needs_store_locked(const struct cm_vnode *v)
 {
 	if (!v->has_status || v->st.FileType != AFS_FILE)
 		return false;
-	return v->cut != UINT64_MAX || v->length != fs_status_length(&v->st) || (v->cf && cache_is_dirty(v->cf));
+	return v->cut != UINT64_MAX || v->length != fs_status_length(&v->st) ||
+	       (v->cf && cache_is_dirty(v->cf));
 }
 
 struct piece {
-	uint64_t pos, end; /* bytes to send: [pos, end) */
+	uint64_t pos, end;           /* bytes to send: [pos, end) */
 	uint64_t run_start, run_end; /* pages taken, to be given back */
 	uint64_t file_length;
 	bool taken, durable;
 };
 
-static afs_err send_data(struct rpc_call *call, struct cache_file *cf, const struct piece *p, uint8_t *buf)
+static afs_err send_data(
+	struct rpc_call *call, struct cache_file *cf, const struct piece *p, uint8_t *buf)
 {
 	for (uint64_t at = p->pos; at < p->end;) {
 		uint8_t *room;
 		size_t n, want = (size_t)MIN(p->end - at, CM_BUF);
 		TRY(rpc_write_room(call, want, &room, &n));
-		if (n >= want || n >= ROOM_DIRECT) { /* payload moves once, from the cache into the packet */
+		if (n >= want ||
+			n >= ROOM_DIRECT) { /* payload moves once, from the cache into the packet */
 			n = MIN(n, want);
 			TRY(cache_read_raw(cf, at, room, n));
 			TRY(rpc_write_commit(call, n));
@@ -50,13 +53,15 @@ static afs_err send_data(struct rpc_call *call, struct cache_file *cf, const str
 	return AFS_OK;
 }
 
-static afs_err store_piece(struct cm_vnode *v, struct cm_ident *id, const struct piece *p, uint32_t mtime, uint64_t dv)
+static afs_err store_piece(
+	struct cm_vnode *v, struct cm_ident *id, const struct piece *p, uint32_t mtime, uint64_t dv)
 {
 	struct cm *cm = v->cm;
 	struct cm_stamp stamp = cm_stamp(cm, v->vol, v);
 	struct fs_store_data64_in in = {
 		.Fid = v->fid,
-		.InStatus = {.Mask = FS_SET_MODTIME | (p->durable ? FS_FSYNC : 0), .ClientModTime = mtime},
+		.InStatus = {.Mask = FS_SET_MODTIME | (p->durable ? FS_FSYNC : 0),
+			.ClientModTime = mtime},
 		.Pos = p->pos,
 		.Length = p->end - p->pos,
 		.FileLength = p->file_length,
@@ -73,7 +78,8 @@ static afs_err store_piece(struct cm_vnode *v, struct cm_ident *id, const struct
 		if (t.err)
 			continue;
 		local = send_data(call, v->cf, p, buf);
-		if (local == AFS_EIO) { /* the cache's disk: nothing half may stand at the server as whole */
+		if (local ==
+			AFS_EIO) { /* the cache's disk: nothing half may stand at the server as whole */
 			rpc_cancel(call);
 			break;
 		}
@@ -99,7 +105,8 @@ static afs_err store_piece(struct cm_vnode *v, struct cm_ident *id, const struct
 }
 
 /* What to send next, or false.  `all`: also short runs, and lengths. */
-static bool next_piece_locked(struct cm_vnode *v, bool all, bool durable, struct piece *p) REQUIRES(v->lock)
+static bool next_piece_locked(struct cm_vnode *v, bool all, bool durable, struct piece *p)
+	REQUIRES(v->lock)
 {
 	uint64_t at_server = fs_status_length(&v->st), length = v->length;
 	*p = (struct piece){.file_length = length};
@@ -112,7 +119,8 @@ static bool next_piece_locked(struct cm_vnode *v, bool all, bool durable, struct
 			return true;
 		}
 	}
-	while (v->cf && cache_take_dirty(v->cf, 0, all ? CACHE_PAGE : RUN_LONG, RUN_MAX, &p->run_start, &p->run_end)) {
+	while (v->cf && cache_take_dirty(v->cf, 0, all ? CACHE_PAGE : RUN_LONG, RUN_MAX,
+				&p->run_start, &p->run_end)) {
 		p->pos = p->run_start;
 		p->end = MIN(p->run_end, length);
 		if (p->pos >= p->end) { /* behind the end: cut off meanwhile */
@@ -183,8 +191,8 @@ afs_err cm_store(struct cm_vnode *v, bool all, bool durable)
 	if (!err && all && !cm_needs_store_locked(v))
 		v->mtime_set = false;
 	if (err && !passes(err)) {
-		log_warn("cm.store.refused fid=%u.%u.%u err=%s: changes are void", v->fid.Volume, v->fid.Vnode,
-			v->fid.Unique, afs_err_name(err));
+		log_warn("cm.store.refused fid=%u.%u.%u err=%s: changes are void", v->fid.Volume,
+			v->fid.Vnode, v->fid.Unique, afs_err_name(err));
 		cm_data_forget_locked(v);
 		cm_event(v, CM_EV_ATTR | CM_EV_DATA);
 		if (err == AFS_ENOVNODE)
@@ -213,7 +221,8 @@ static void run_store(struct cm *cm, struct cm_job *job)
 	mtx_unlock(&v->lock);
 	struct cache_usage u;
 	cache_usage(cm->cache, &u);
-	(void)cm_store(v, u.dirty > cm->dirty_max / 2, false); /* kept in store_err for who writes */
+	(void)cm_store(
+		v, u.dirty > cm->dirty_max / 2, false); /* kept in store_err for who writes */
 	cm_job_done(cm, job);
 }
 
@@ -244,7 +253,8 @@ afs_err cm_store_wait_room(struct cm_vnode *v)
 		mtx_lock(&v->lock);
 		bool storing = v->storing;
 		if (storing || !cache_file_dirty_bytes(v->cf))
-			cond_wait_until(&v->changed, &v->lock, clk_mono() + MSEC(storing ? 1000 : 10));
+			cond_wait_until(
+				&v->changed, &v->lock, clk_mono() + MSEC(storing ? 1000 : 10));
 		mtx_unlock(&v->lock);
 		cache_usage(cm->cache, &u);
 		if (u.dirty < cm->dirty_max)
@@ -265,8 +275,8 @@ static void store_one(struct cm_vnode *v, void *ctx)
 		return;
 	afs_err err = cm_store(v, true, false);
 	if (err)
-		log_warn("cm.store.lost fid=%u.%u.%u err=%s: the client ends with changes unstored", v->fid.Volume,
-			v->fid.Vnode, v->fid.Unique, afs_err_name(err));
+		log_warn("cm.store.lost fid=%u.%u.%u err=%s: the client ends with changes unstored",
+			v->fid.Volume, v->fid.Vnode, v->fid.Unique, afs_err_name(err));
 }
 
 void cm_store_everything(struct cm *cm) { cm_vnodes_each(cm, NULL, store_one, NULL); }

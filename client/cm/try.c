@@ -7,13 +7,15 @@
 #include <time.h>
 
 enum { VICECONNBAD = 1234, VICETOKENDEAD = 1235, CPS_FAILED = -1001 };
-#define DOWN_FOR SEC(5)        /* a dead server is not asked again for so long */
+#define DOWN_FOR SEC(5) /* a dead server is not asked again for so long */
 #define BUSY_DEFAULT SEC(60)
 #define PAUSE_LONGEST SEC(2)
 
 static void pause_ns(int64_t ns)
 {
-	nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / NS_PER_SEC), .tv_nsec = ns % NS_PER_SEC}, NULL);
+	nanosleep(
+		&(struct timespec){.tv_sec = (time_t)(ns / NS_PER_SEC), .tv_nsec = ns % NS_PER_SEC},
+		NULL);
 }
 
 static bool token_refused(const struct cm_try *t)
@@ -48,8 +50,8 @@ static void mark_down(struct cm_try *t)
 	mtx_unlock(&cm->volumes_lock);
 	if (was_up) {
 		struct rx_addr a = rpc_conn_peer(t->conn);
-		log_warn("cm.server.down addr=%u.%u.%u.%u:%u", a.ip >> 24, a.ip >> 16 & 255, a.ip >> 8 & 255,
-			a.ip & 255, a.port);
+		log_warn("cm.server.down addr=%u.%u.%u.%u:%u", a.ip >> 24, a.ip >> 16 & 255,
+			a.ip >> 8 & 255, a.ip & 255, a.port);
 	}
 }
 
@@ -61,8 +63,8 @@ static void mark_up(struct cm_try *t)
 	t->server->down_until = 0;
 	mtx_unlock(&t->cm->volumes_lock);
 	struct rx_addr a = rpc_conn_peer(t->conn);
-	log_info("cm.server.up addr=%u.%u.%u.%u:%u", a.ip >> 24, a.ip >> 16 & 255, a.ip >> 8 & 255, a.ip & 255,
-		a.port);
+	log_info("cm.server.up addr=%u.%u.%u.%u:%u", a.ip >> 24, a.ip >> 16 & 255, a.ip >> 8 & 255,
+		a.ip & 255, a.port);
 }
 
 /* The next site that is neither skipped nor known to be down.  NULL: none. */
@@ -110,8 +112,8 @@ static bool again(struct cm_try *t)
 		if (!t->used->number)
 			return false;
 		if (!atomic_exchange(&t->used->bad, true))
-			log_warn("cm.token.refused user=%u cell=%s err=%s: going on without it", t->used->uid,
-				t->used->cell->name, afs_err_name(t->err));
+			log_warn("cm.token.refused user=%u cell=%s err=%s: going on without it",
+				t->used->uid, t->used->cell->name, afs_err_name(t->err));
 		cm_conn_drop(cm, t->used, t->conn);
 		cm_ident_unref(cm, t->used);
 		t->used = cm_ident_ref(t->ident->cell->anonymous);
@@ -128,7 +130,8 @@ static bool again(struct cm_try *t)
 	}
 	if (t->err == AFS_EVNOSERVICE)
 		return skip_this_site(t);
-	if (t->err == AFS_ENOVOL || t->err == AFS_EVMOVED || t->err == AFS_EVOFFLINE || t->err == AFS_EVSALVAGE) {
+	if (t->err == AFS_ENOVOL || t->err == AFS_EVMOVED || t->err == AFS_EVOFFLINE ||
+		t->err == AFS_EVSALVAGE) {
 		cm_volume_forget(cm, t->vol);
 		if (t->relocated++ >= 3)
 			return skip_this_site(t);

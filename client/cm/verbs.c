@@ -28,7 +28,8 @@ static void name_file(const struct cm_vnode *v, struct client_file *out)
 	memcpy(out->cell, v->vol->cell->name, sizeof(out->cell));
 }
 
-afs_err client_path(struct client *c, uid_t uid, const char *path, bool follow, struct client_file *out)
+afs_err client_path(
+	struct client *c, uid_t uid, const char *path, bool follow, struct client_file *out)
 {
 	CLEANUP(cm_vnode) struct cm_vnode *v = NULL;
 	TRY(cm_walk(of(c), uid, path, follow, &v));
@@ -62,7 +63,8 @@ afs_err cm_volume_status(struct cm *cm, struct cm_vnode *v, uid_t uid, struct cl
 {
 	struct cm_volume *vol = v->vol;
 	if (vol->id == 0) {
-		*out = (struct client_volume){.name = "dynamic root", .online = true, .in_service = true};
+		*out = (struct client_volume){
+			.name = "dynamic root", .online = true, .in_service = true};
 		return AFS_OK;
 	}
 	mtx_lock(&cm->volumes_lock);
@@ -87,10 +89,17 @@ afs_err cm_volume_status(struct cm *cm, struct cm_vnode *v, uid_t uid, struct cl
 	cm_ident_unref(cm, id);
 	TRY(err);
 	const struct AFSFetchVolumeStatus *s = &got.Status;
-	*out = (struct client_volume){.id = s->Vid, .parent_id = s->ParentId, .type = s->Type,
-		.min_quota_kib = s->MinQuota, .max_quota_kib = s->MaxQuota, .used_kib = s->BlocksInUse,
-		.part_free_kib = s->PartBlocksAvail, .part_size_kib = s->PartMaxBlocks, .online = s->Online,
-		.in_service = s->InService, .needs_salvage = s->NeedsSalvage};
+	*out = (struct client_volume){.id = s->Vid,
+		.parent_id = s->ParentId,
+		.type = s->Type,
+		.min_quota_kib = s->MinQuota,
+		.max_quota_kib = s->MaxQuota,
+		.used_kib = s->BlocksInUse,
+		.part_free_kib = s->PartBlocksAvail,
+		.part_size_kib = s->PartMaxBlocks,
+		.online = s->Online,
+		.in_service = s->InService,
+		.needs_salvage = s->NeedsSalvage};
 	text_put(out->name, sizeof(out->name), got.Name);
 	text_put(out->offline_msg, sizeof(out->offline_msg), got.OfflineMsg);
 	text_put(out->motd, sizeof(out->motd), got.Motd);
@@ -101,7 +110,8 @@ afs_err cm_volume_status(struct cm *cm, struct cm_vnode *v, uid_t uid, struct cl
 	return AFS_OK;
 }
 
-afs_err client_volume_get(struct client *c, uid_t uid, const struct client_file *f, struct client_volume *out)
+afs_err client_volume_get(
+	struct client *c, uid_t uid, const struct client_file *f, struct client_volume *out)
 {
 	CLEANUP(cm_vnode) struct cm_vnode *v = NULL;
 	TRY(vnode_of(of(c), f, &v));
@@ -119,8 +129,11 @@ afs_err client_quota_set(struct client *c, uid_t uid, const struct client_file *
 	if (v->vol->id == 0 || cm_volume_is_ro(v->vol))
 		return AFS_EROFS;
 	struct cm_ident *id = cm_ident_get(cm, v->vol->cell, uid);
-	struct fs_set_volume_status_in in = {.Volume = v->vol->id, .Status = {FS_SET_MAX_QUOTA, 0, max_kib},
-		.Name = XDR_STR_OF(""), .OfflineMsg = XDR_STR_OF(""), .Motd = XDR_STR_OF("")};
+	struct fs_set_volume_status_in in = {.Volume = v->vol->id,
+		.Status = {FS_SET_MAX_QUOTA, 0, max_kib},
+		.Name = XDR_STR_OF(""),
+		.OfflineMsg = XDR_STR_OF(""),
+		.Motd = XDR_STR_OF("")};
 	struct fs_set_volume_status_out out = {};
 	struct cm_try t = {.cm = cm, .vol = v->vol, .ident = id};
 	while (cm_try(&t))
@@ -130,7 +143,8 @@ afs_err client_quota_set(struct client *c, uid_t uid, const struct client_file *
 	return err;
 }
 
-afs_err client_mount_make(struct client *c, uid_t uid, const struct client_file *dir, const char *name, const char *target)
+afs_err client_mount_make(struct client *c, uid_t uid, const struct client_file *dir,
+	const char *name, const char *target)
 {
 	CLEANUP(cm_vnode) struct cm_vnode *d = NULL;
 	CLEANUP(cm_vnode) struct cm_vnode *made = NULL;
@@ -142,7 +156,8 @@ afs_err client_mount_make(struct client *c, uid_t uid, const struct client_file 
 	return AFS_OK;
 }
 
-afs_err client_mount_read(struct client *c, uid_t uid, const struct client_file *dir, const char *name, char **target)
+afs_err client_mount_read(
+	struct client *c, uid_t uid, const struct client_file *dir, const char *name, char **target)
 {
 	CLEANUP(cm_vnode) struct cm_vnode *d = NULL;
 	TRY(vnode_of(of(c), dir, &d));
@@ -157,14 +172,16 @@ afs_err client_mount_read(struct client *c, uid_t uid, const struct client_file 
 	return mount ? cm_readlink(v, uid, target) : AFS_EINVAL;
 }
 
-afs_err client_mount_remove(struct client *c, uid_t uid, const struct client_file *dir, const char *name)
+afs_err client_mount_remove(
+	struct client *c, uid_t uid, const struct client_file *dir, const char *name)
 {
 	CLEANUP(cm_vnode) struct cm_vnode *d = NULL;
 	TRY(vnode_of(of(c), dir, &d));
 	return cm_mount_delete(d, uid, name);
 }
 
-afs_err client_whereis(struct client *c, uid_t uid, const struct client_file *f, uint32_t *ips, size_t cap, size_t *n)
+afs_err client_whereis(struct client *c, uid_t uid, const struct client_file *f, uint32_t *ips,
+	size_t cap, size_t *n)
 {
 	(void)uid; /* locations are public */
 	struct cm *cm = of(c);
@@ -181,7 +198,8 @@ afs_err client_whereis(struct client *c, uid_t uid, const struct client_file *f,
 	return AFS_OK;
 }
 
-afs_err client_examine(struct client *c, uid_t uid, const struct client_file *f, struct client_examine *out)
+afs_err client_examine(
+	struct client *c, uid_t uid, const struct client_file *f, struct client_examine *out) NO_TSA
 {
 	struct cm *cm = of(c);
 	CLEANUP(cm_vnode) struct cm_vnode *v = NULL;
@@ -192,9 +210,15 @@ afs_err client_examine(struct client *c, uid_t uid, const struct client_file *f,
 		bool known;
 		struct cm_attr a;
 		cm_attr_locked(v, &a);
-		*out = (struct client_examine){.fid = v->fid, .owner = a.owner, .group = a.group, .mode = a.mode,
-			.length = a.size, .data_version = a.dv, .caller_access = cm_rights_locked(v, id, &known),
-			.anonymous_access = v->st.AnonymousAccess, .type = a.type};
+		*out = (struct client_examine){.fid = v->fid,
+			.owner = a.owner,
+			.group = a.group,
+			.mode = a.mode,
+			.length = a.size,
+			.data_version = a.dv,
+			.caller_access = cm_rights_locked(v, id, &known),
+			.anonymous_access = v->st.AnonymousAccess,
+			.type = a.type};
 		mtx_unlock(&v->lock);
 	}
 	cm_ident_unref(cm, id);
@@ -245,7 +269,8 @@ void client_check_volumes(struct client *c)
 	struct cm *cm = of(c);
 	mtx_lock(&cm->volumes_lock);
 	size_t cursor = 0;
-	for (struct map_node *n = map_walk(&cm->volumes, &cursor, NULL); n; n = map_walk(&cm->volumes, &cursor, n->next)) {
+	for (struct map_node *n = map_walk(&cm->volumes, &cursor, NULL); n;
+		n = map_walk(&cm->volumes, &cursor, n->next)) {
 		struct cm_volume *vol = container_of(n, struct cm_volume, by_id);
 		if (vol->id)
 			vol->located = false;

@@ -14,8 +14,8 @@ static uint64_t hash(const struct cm *cm, const struct cm_cell *cell, const stru
 	return map_hash_bytes(&cm->vnodes, words, sizeof(words));
 }
 
-static struct cm_vnode *find_locked(struct cm *cm, const struct cm_cell *cell, const struct AFSFid *fid, uint64_t h)
-	REQUIRES(cm->vnodes_lock)
+static struct cm_vnode *find_locked(struct cm *cm, const struct cm_cell *cell,
+	const struct AFSFid *fid, uint64_t h) REQUIRES(cm->vnodes_lock)
 {
 	for (struct map_node *n = map_first(&cm->vnodes, h); n; n = map_next(n)) {
 		struct cm_vnode *v = container_of(n, struct cm_vnode, by_fid);
@@ -97,7 +97,8 @@ void cm_vnode_unref(struct cm_vnode *v)
 		else
 			list_push_back(&cm->idle, &v->idle);
 		cm->idle_n++;
-		over = cm->idle_n > (cm->config.vnodes_max ? cm->config.vnodes_max : VNODES_DEFAULT);
+		over = cm->idle_n >
+		       (cm->config.vnodes_max ? cm->config.vnodes_max : VNODES_DEFAULT);
 	}
 	mtx_unlock(&cm->vnodes_lock);
 	if (over)
@@ -114,7 +115,8 @@ struct cm_vnode *cm_vnode_find(struct cm *cm, struct cm_cell *cell, const struct
 	return v;
 }
 
-afs_err cm_vnode_get(struct cm *cm, struct cm_cell *cell, const struct AFSFid *fid, struct cm_vnode **out)
+afs_err cm_vnode_get(
+	struct cm *cm, struct cm_cell *cell, const struct AFSFid *fid, struct cm_vnode **out)
 {
 	uint64_t h = hash(cm, cell, fid);
 	mtx_lock(&cm->vnodes_lock);
@@ -153,13 +155,15 @@ afs_err cm_vnode_get(struct cm *cm, struct cm_cell *cell, const struct AFSFid *f
 	return inserted || v ? AFS_OK : AFS_ENOMEM;
 }
 
-void cm_vnodes_each(struct cm *cm, const struct cm_volume *vol, void (*each)(struct cm_vnode *v, void *ctx), void *ctx)
+void cm_vnodes_each(struct cm *cm, const struct cm_volume *vol,
+	void (*each)(struct cm_vnode *v, void *ctx), void *ctx)
 {
 	mtx_lock(&cm->vnodes_lock);
 	size_t n = 0, count = cm->vnodes.count;
 	struct cm_vnode **all = mem_new_array(count + 1, struct cm_vnode *);
 	size_t cursor = 0;
-	for (struct map_node *e = map_walk(&cm->vnodes, &cursor, NULL); e && all; e = map_walk(&cm->vnodes, &cursor, e->next)) {
+	for (struct map_node *e = map_walk(&cm->vnodes, &cursor, NULL); e && all;
+		e = map_walk(&cm->vnodes, &cursor, e->next)) {
 		struct cm_vnode *v = container_of(e, struct cm_vnode, by_fid);
 		if (!vol || v->vol == vol)
 			all[n++] = take_locked(cm, v);

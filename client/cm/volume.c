@@ -25,9 +25,11 @@ static uint64_t volume_hash(const struct cm *cm, const struct cm_cell *cell, uin
 	return map_hash_u64(&cm->volumes, (uint64_t)cell->index << 32 | id);
 }
 
-static struct cm_volume *find_locked(struct cm *cm, const struct cm_cell *cell, uint32_t id) REQUIRES(cm->volumes_lock)
+static struct cm_volume *find_locked(struct cm *cm, const struct cm_cell *cell, uint32_t id)
+	REQUIRES(cm->volumes_lock)
 {
-	for (struct map_node *n = map_first(&cm->volumes, volume_hash(cm, cell, id)); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&cm->volumes, volume_hash(cm, cell, id)); n;
+		n = map_next(n)) {
 		struct cm_volume *v = container_of(n, struct cm_volume, by_id);
 		if (v->cell == cell && v->id == id)
 			return v;
@@ -35,7 +37,8 @@ static struct cm_volume *find_locked(struct cm *cm, const struct cm_cell *cell, 
 	return NULL;
 }
 
-static struct cm_volume *get_locked(struct cm *cm, struct cm_cell *cell, uint32_t id) REQUIRES(cm->volumes_lock)
+static struct cm_volume *get_locked(struct cm *cm, struct cm_cell *cell, uint32_t id)
+	REQUIRES(cm->volumes_lock)
 {
 	struct cm_volume *v = find_locked(cm, cell, id);
 	if (v)
@@ -75,8 +78,10 @@ static afs_err vl_conn(struct cm *cm, struct cm_cell *cell, unsigned i, struct r
 	afs_err err = AFS_OK;
 	mtx_lock(&cm->conns_lock);
 	if (!cell->vl_conns[i]) {
-		struct rpc_conn_config config = {.peer = cell->vl[i], .iface = &vl_iface, .dead_ns = cm->config.dead_ns};
-		err = cm->port ? rpc_conn_new(cm->port, &config, &cell->vl_conns[i]) : AFS_ECANCELLED;
+		struct rpc_conn_config config = {
+			.peer = cell->vl[i], .iface = &vl_iface, .dead_ns = cm->config.dead_ns};
+		err = cm->port ? rpc_conn_new(cm->port, &config, &cell->vl_conns[i])
+			       : AFS_ECANCELLED;
 	}
 	if (!err)
 		*out = rpc_conn_ref(cell->vl_conns[i]);
@@ -100,7 +105,8 @@ static void vl_conn_drop(struct cm *cm, struct cm_cell *cell, unsigned i, struct
 typedef afs_err ask(struct rpc_conn *conn, const void *in, void *out, struct rpc_result *res);
 
 /* Ask one VL server after another, the one that answered last first. */
-static afs_err ask_vl(struct cm *cm, struct cm_cell *cell, ask *fn, const void *in, void *out, struct arena *arena)
+static afs_err ask_vl(struct cm *cm, struct cm_cell *cell, ask *fn, const void *in, void *out,
+	struct arena *arena)
 {
 	afs_err err = AFS_EDEAD;
 	unsigned good = atomic_load(&cell->vl_good);
@@ -139,9 +145,11 @@ static afs_err ask_addrs(struct rpc_conn *conn, const void *in, void *out, struc
 
 /* --- servers ---------------------------------------------------------------------------------------- */
 
-static struct cm_server *server_find(struct cm *cm, const uint8_t *uuid, uint32_t ip) REQUIRES(cm->volumes_lock)
+static struct cm_server *server_find(struct cm *cm, const uint8_t *uuid, uint32_t ip)
+	REQUIRES(cm->volumes_lock)
 {
-	list_each (e, &cm->servers) {
+	list_each(e, &cm->servers)
+	{
 		struct cm_server *s = list_entry(e, struct cm_server, all);
 		if (uuid ? s->has_uuid && memcmp(s->uuid, uuid, AFS_UUID_BYTES) == 0
 			 : !s->has_uuid && s->addrs[0].ip == ip)
@@ -186,8 +194,8 @@ static afs_err server_at(struct cm *cm, uint32_t ip, struct cm_server **out)
 	return s ? AFS_OK : AFS_ENOMEM;
 }
 
-static afs_err server_of_uuid(
-	struct cm *cm, struct cm_cell *cell, const struct afsUUID *uuid, uint32_t uniquifier, struct cm_server **out)
+static afs_err server_of_uuid(struct cm *cm, struct cm_cell *cell, const struct afsUUID *uuid,
+	uint32_t uniquifier, struct cm_server **out)
 {
 	uint8_t b[AFS_UUID_BYTES];
 	afs_uuid_to_bytes(uuid, b);
@@ -276,10 +284,12 @@ static afs_err load_entry(struct cm *cm, struct cm_cell *cell, const char *name,
 	for (int32_t i = 0; i < e->nServers; i++) {
 		struct cm_server *s;
 		if (e->serverFlags[i] & VLSF_UUID)
-			err = server_of_uuid(cm, cell, &e->serverNumber[i], (uint32_t)e->serverUnique[i], &s);
+			err = server_of_uuid(
+				cm, cell, &e->serverNumber[i], (uint32_t)e->serverUnique[i], &s);
 		else
 			err = server_at(cm, e->serverNumber[i].time_low, &s);
-		if (err == AFS_ENOENT || err == AFS_ENODEV) /* the entry names a server that registered nothing */
+		if (err == AFS_ENOENT ||
+			err == AFS_ENODEV) /* the entry names a server that registered nothing */
 			continue;
 		TRY(err);
 		out->sites[out->n].server = s;
@@ -299,15 +309,19 @@ static void settle(struct cm_volume *v, const struct entry *e)
 {
 	memcpy(v->name, e->name, sizeof(v->name));
 	memcpy(v->ids, e->ids, sizeof(v->ids));
-	v->type = v->id == e->ids[AFS_VOL_RO] ? AFS_VOL_RO : v->id == e->ids[AFS_VOL_BK] ? AFS_VOL_BK : AFS_VOL_RW;
+	v->type = v->id == e->ids[AFS_VOL_RO]   ? AFS_VOL_RO
+		  : v->id == e->ids[AFS_VOL_BK] ? AFS_VOL_BK
+						: AFS_VOL_RW;
 	int32_t kind = v->type == AFS_VOL_RO ? VLSF_RO : VLSF_RW;
 	bool any_new = false;
 	for (unsigned i = 0; i < e->n; i++)
-		any_new |= (e->sites[i].flags & (VLSF_RO | VLSF_NEWREPSITE)) == (VLSF_RO | VLSF_NEWREPSITE);
+		any_new |= (e->sites[i].flags & (VLSF_RO | VLSF_NEWREPSITE)) ==
+			   (VLSF_RO | VLSF_NEWREPSITE);
 	v->site_n = 0;
 	for (unsigned i = 0; i < e->n; i++) {
 		int32_t f = e->sites[i].flags;
-		if (!(f & kind) || f & VLSF_DONTUSE || (kind == VLSF_RO && any_new && !(f & VLSF_NEWREPSITE)))
+		if (!(f & kind) || f & VLSF_DONTUSE ||
+			(kind == VLSF_RO && any_new && !(f & VLSF_NEWREPSITE)))
 			continue;
 		v->sites[v->site_n++] = e->sites[i].server;
 	}
@@ -367,10 +381,13 @@ afs_err cm_volume_named(struct cm *cm, struct cm_cell *cell, const char *name, b
 		id = (uint32_t)strtoul(name, NULL, 10);
 	else if (forced_rw)
 		id = exists(&e, AFS_VOL_RW) ? e.ids[AFS_VOL_RW] : 0;
-	else if ((!from || from->cell != cell || from->type == AFS_VOL_RO) && exists(&e, AFS_VOL_RO))
+	else if ((!from || from->cell != cell || from->type == AFS_VOL_RO) &&
+		 exists(&e, AFS_VOL_RO))
 		id = e.ids[AFS_VOL_RO];
 	else
-		id = exists(&e, AFS_VOL_RW) ? e.ids[AFS_VOL_RW] : exists(&e, AFS_VOL_RO) ? e.ids[AFS_VOL_RO] : 0;
+		id = exists(&e, AFS_VOL_RW)   ? e.ids[AFS_VOL_RW]
+		     : exists(&e, AFS_VOL_RO) ? e.ids[AFS_VOL_RO]
+					      : 0;
 	if (!id)
 		return AFS_ENODEV;
 

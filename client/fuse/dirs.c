@@ -14,7 +14,10 @@ struct open_dir {
 	struct cm_dir *dir;
 };
 
-static struct open_dir *dir_of(const struct fuse_file_info *fi) { return (struct open_dir *)(uintptr_t)fi->fh; }
+static struct open_dir *dir_of(const struct fuse_file_info *fi)
+{
+	return (struct open_dir *)(uintptr_t)fi->fh;
+}
 
 static void close_dir(struct front *f, struct open_dir *d)
 {
@@ -82,7 +85,8 @@ static bool is_hidden(struct open_dir *d, const struct cm_row *r)
 	if (r->len < 7 || memcmp(cm_dir_name(d->dir, r), ".__afs", 6) != 0)
 		return false;
 	struct AFSFid fid = {d->vnode->fid.Volume, r->vnode, r->unique};
-	CLEANUP(cm_vnode) struct cm_vnode *v = cm_vnode_find(d->vnode->cm, d->vnode->vol->cell, &fid);
+	CLEANUP(cm_vnode)
+	struct cm_vnode *v = cm_vnode_find(d->vnode->cm, d->vnode->vol->cell, &fid);
 	if (!v)
 		return false;
 	mtx_lock(&v->lock);
@@ -92,12 +96,15 @@ static bool is_hidden(struct open_dir *d, const struct cm_row *r)
 }
 
 /* "." and ".."; false: the buffer is full. */
-static bool put_dots(fuse_req_t req, struct open_dir *d, char *buf, size_t size, off_t *off, size_t *used)
+static bool put_dots(
+	fuse_req_t req, struct open_dir *d, char *buf, size_t size, off_t *off, size_t *used)
 {
 	for (; *off < 2; (*off)++) {
 		struct stat st = {.st_mode = S_IFDIR,
-			.st_ino = *off == 0 ? cm_ino(d->vnode) : ino_of(d->vnode, d->dir->parent_vnode)};
-		size_t n = fuse_add_direntry(req, buf + *used, size - *used, *off == 0 ? "." : "..", &st, *off + 1);
+			.st_ino = *off == 0 ? cm_ino(d->vnode)
+					    : ino_of(d->vnode, d->dir->parent_vnode)};
+		size_t n = fuse_add_direntry(
+			req, buf + *used, size - *used, *off == 0 ? "." : "..", &st, *off + 1);
 		if (n > size - *used)
 			return false;
 		*used += n;
@@ -122,8 +129,10 @@ void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct f
 			const struct cm_row *r = &d->dir->rows[i];
 			if (r->state != CM_ROW_LIVE || is_hidden(d, r))
 				continue;
-			struct stat st = {.st_ino = ino_of(d->vnode, r->vnode), .st_mode = r->vnode & 1 ? S_IFDIR : 0};
-			size_t n = fuse_add_direntry(req, buf + used, size - used, cm_dir_name(d->dir, r), &st, (off_t)i + 3);
+			struct stat st = {.st_ino = ino_of(d->vnode, r->vnode),
+				.st_mode = r->vnode & 1 ? S_IFDIR : 0};
+			size_t n = fuse_add_direntry(req, buf + used, size - used,
+				cm_dir_name(d->dir, r), &st, (off_t)i + 3);
 			if (n > size - used)
 				break;
 			used += n;
@@ -167,17 +176,19 @@ static void batch_load(struct batch *b, struct open_dir *d, struct cm_ident *id,
 		mtx_unlock(&v->lock);
 	}
 	if (lacks && dir->vol->id)
-		(void)cm_status_bulk(dir->cm, dir->vol, id, lack, lacks); /* without status an entry is only a name */
+		(void)cm_status_bulk(dir->cm, dir->vol, id, lack,
+			lacks); /* without status an entry is only a name */
 }
 
 /* One entry; false: the buffer is full. */
-static bool put_plus(fuse_req_t req, struct fnode *parent, struct open_dir *d, uint32_t i, struct cm_vnode *v,
-	bool keep, char *buf, size_t size, size_t *used)
+static bool put_plus(fuse_req_t req, struct fnode *parent, struct open_dir *d, uint32_t i,
+	struct cm_vnode *v, bool keep, char *buf, size_t size, size_t *used)
 {
 	struct front *f = req_front(req);
 	const struct cm_row *r = &d->dir->rows[i];
 	const char *name = cm_dir_name(d->dir, r);
-	struct fuse_entry_param e = {.attr = {.st_ino = ino_of(d->vnode, r->vnode), .st_mode = r->vnode & 1 ? S_IFDIR : 0}};
+	struct fuse_entry_param e = {.attr = {.st_ino = ino_of(d->vnode, r->vnode),
+					     .st_mode = r->vnode & 1 ? S_IFDIR : 0}};
 	struct cm_attr a;
 	mtx_lock(&v->lock);
 	bool has = cm_fresh_locked(v) && !v->gone, mount = has && cm_is_mount_locked(v);
@@ -196,7 +207,8 @@ static bool put_plus(fuse_req_t req, struct fnode *parent, struct open_dir *d, u
 			e.attr_timeout = front_timeout(f, a.until);
 			if (keep) {
 				mtx_lock(&d->vnode->lock);
-				if (d->vnode->dir == d->dir && d->vnode->dir_dv == d->vnode->dv && cm_fresh_locked(d->vnode) &&
+				if (d->vnode->dir == d->dir && d->vnode->dir_dv == d->vnode->dv &&
+					cm_fresh_locked(d->vnode) &&
 					cm_is_public_locked(d->vnode)) {
 					d->dir->rows[i].shown = true;
 					e.entry_timeout = front_timeout(f, d->vnode->promise);
@@ -215,7 +227,8 @@ static bool put_plus(fuse_req_t req, struct fnode *parent, struct open_dir *d, u
 	return true;
 }
 
-void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+void op_readdirplus(
+	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	struct front *f = req_front(req);
 	struct fnode *parent = node_of(f, ino);
@@ -230,9 +243,12 @@ void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, stru
 	}
 	size_t used = 0;
 	for (; off < 2; off++) { /* no lookup is counted for these two */
-		struct fuse_entry_param e = {.attr = {.st_mode = S_IFDIR,
-			.st_ino = off == 0 ? cm_ino(dir) : ino_of(dir, d->dir->parent_vnode)}};
-		size_t k = fuse_add_direntry_plus(req, buf + used, size - used, off == 0 ? "." : "..", &e, off + 1);
+		struct fuse_entry_param e = {
+			.attr = {.st_mode = S_IFDIR,
+				.st_ino = off == 0 ? cm_ino(dir)
+						   : ino_of(dir, d->dir->parent_vnode)}};
+		size_t k = fuse_add_direntry_plus(
+			req, buf + used, size - used, off == 0 ? "." : "..", &e, off + 1);
 		if (k > size - used)
 			break;
 		used += k;
@@ -265,7 +281,8 @@ void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, stru
 	if (atomic_load(&dir->breaks) != breaks) {
 		for (uint32_t k = first; k < i; k++)
 			if (snap->rows[k].state == CM_ROW_LIVE)
-				inval_name(f, parent, cm_dir_name(snap, &snap->rows[k]), snap->rows[k].len);
+				inval_name(f, parent, cm_dir_name(snap, &snap->rows[k]),
+					snap->rows[k].len);
 	}
 	node_drop(f, parent);
 	cm_dir_put(dir, snap);

@@ -15,7 +15,8 @@ struct wait {
 	atomic_bool interrupted;
 };
 
-static struct cm_lock_want want_of(const struct fuse_file_info *fi, const struct flock *lk, pid_t pid)
+static struct cm_lock_want want_of(
+	const struct fuse_file_info *fi, const struct flock *lk, pid_t pid)
 {
 	return (struct cm_lock_want){
 		.owner = fi->lock_owner,
@@ -66,7 +67,8 @@ static afs_err try_lock(struct cm_file *file, const struct cm_lock_want *want)
 	return err;
 }
 
-static void lock_or_wait(fuse_req_t req, struct cm_file *file, const struct cm_lock_want *want, bool wait)
+static void lock_or_wait(
+	fuse_req_t req, struct cm_file *file, const struct cm_lock_want *want, bool wait)
 {
 	struct front *f = req_front(req);
 	afs_err err = try_lock(file, want);
@@ -91,7 +93,8 @@ static void lock_or_wait(fuse_req_t req, struct cm_file *file, const struct cm_l
 	flock_wake(f);
 }
 
-void op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lk, int sleep)
+void op_setlk(
+	fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lk, int sleep)
 {
 	(void)ino;
 	struct cm_lock_want want = want_of(fi, lk, lk->l_pid);
@@ -107,7 +110,8 @@ void op_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op)
 		fuse_reply_err(req, EINVAL);
 		return;
 	}
-	struct cm_lock_want want = {.owner = fi->lock_owner, .flock = true, .type = types[kind], .end = UINT64_MAX};
+	struct cm_lock_want want = {
+		.owner = fi->lock_owner, .flock = true, .type = types[kind], .end = UINT64_MAX};
 	lock_or_wait(req, (struct cm_file *)(uintptr_t)fi->fh, &want, !(op & LOCK_NB));
 }
 
@@ -136,7 +140,9 @@ static void *wait_loop(void *arg)
 		mtx_unlock(&f->waits_lock);
 		for (struct list *e; (e = list_pop_front(&turn));) {
 			struct wait *w = list_entry(e, struct wait, all);
-			afs_err err = end || atomic_load(&w->interrupted) ? AFS_EINTR : try_lock(w->file, &w->want);
+			afs_err err = end || atomic_load(&w->interrupted)
+					      ? AFS_EINTR
+					      : try_lock(w->file, &w->want);
 			if (err == AFS_EAGAIN) {
 				mtx_lock(&f->waits_lock);
 				list_push_back(&f->waits, e);

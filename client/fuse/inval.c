@@ -47,7 +47,8 @@ static void *name_loop(void *arg)
 			return NULL;
 		struct name_job *j = list_entry(e, struct name_job, queue);
 		if (!ending)
-			(void)fuse_lowlevel_notify_inval_entry(f->se, node_ino(f, j->dir), j->name, j->len);
+			(void)fuse_lowlevel_notify_inval_entry(
+				f->se, node_ino(f, j->dir), j->name, j->len);
 		node_drop(f, j->dir);
 		mem_free(j);
 	}
@@ -75,7 +76,8 @@ static void *data_loop(void *arg)
 		struct fnode **nodes = nodes_of(f, v, &n);
 		for (size_t i = 0; i < n; i++) {
 			unsigned foreign = atomic_load(&v->foreign);
-			(void)fuse_lowlevel_notify_inval_inode(f->se, node_ino(f, nodes[i]), what & CM_EV_DATA ? 0 : -1, 0);
+			(void)fuse_lowlevel_notify_inval_inode(
+				f->se, node_ino(f, nodes[i]), what & CM_EV_DATA ? 0 : -1, 0);
 			if (what & CM_EV_DATA)
 				nodes[i]->foreign = foreign;
 		}

@@ -94,7 +94,8 @@ static void thread_free(struct thread *t)
 /* Threads that ended are joined by who makes or ends others. */
 static void reap_locked(struct front *f) REQUIRES(f->threads_lock)
 {
-	list_each (e, &f->threads) {
+	list_each(e, &f->threads)
+	{
 		struct thread *t = list_entry(e, struct thread, all);
 		if (!t->over || pthread_equal(t->id, pthread_self()))
 			continue;
@@ -150,7 +151,8 @@ void loop_stop(struct front *f)
 	mtx_lock(&f->threads_lock);
 	f->over = true;
 	while (f->thread_n) {
-		list_each (e, &f->threads) {
+		list_each(e, &f->threads)
+		{
 			struct thread *t = list_entry(e, struct thread, all);
 			if (!t->over)
 				pthread_kill(t->id, SIGRTMIN + 1);

@@ -43,7 +43,8 @@ static ssize_t dev_writev(int fd, struct iovec *iov, int count, void *userdata)
 {
 	struct front *f = userdata;
 	const struct fuse_out_header *h = iov[0].iov_base;
-	if (h->unique && h->unique == f->init_unique && count > 1 && !h->error && iov[1].iov_len >= 24) {
+	if (h->unique && h->unique == f->init_unique && count > 1 && !h->error &&
+		iov[1].iov_len >= 24) {
 		struct fuse_init_out *out = iov[1].iov_base;
 		out->flags |= f->init_flags & FUSE_HANDLE_KILLPRIV_V2;
 		f->init_unique = UINT64_MAX;
@@ -55,11 +56,16 @@ static afs_err mount_as_root(struct front *f)
 {
 	f->fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	if (f->fd < 0)
-		return log_error(AFS_ENODEV, "fuse.mount.no_device path=/dev/fuse errno=%d: load the fuse module", errno);
+		return log_error(AFS_ENODEV,
+			"fuse.mount.no_device path=/dev/fuse errno=%d: load the fuse module",
+			errno);
 	char options[160];
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,max_read=%d", f->fd, FRONT_BUF);
+	snprintf(options, sizeof(options),
+		"fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,max_read=%d", f->fd,
+		FRONT_BUF);
 	if (mount("afscell", f->dir, "fuse.afscell", MS_NOSUID | MS_NODEV, options) < 0)
-		return log_error(afs_err_from_errno(errno), "fuse.mount.failed dir=%s errno=%d (%s)", f->dir, errno, strerror(errno));
+		return log_error(afs_err_from_errno(errno),
+			"fuse.mount.failed dir=%s errno=%d (%s)", f->dir, errno, strerror(errno));
 	return AFS_OK;
 }
 
@@ -83,7 +89,10 @@ static int receive_fd(int sock)
 		struct cmsghdr h;
 		char space[CMSG_SPACE(sizeof(int))];
 	} control;
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
 	ssize_t n;
 	do
 		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
@@ -101,7 +110,8 @@ static afs_err mount_as_user(struct front *f)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return afs_err_from_errno(errno);
 	char options[96];
-	snprintf(options, sizeof(options), "nosuid,nodev,fsname=afscell,subtype=afscell,max_read=%d", FRONT_BUF);
+	snprintf(options, sizeof(options),
+		"nosuid,nodev,fsname=afscell,subtype=afscell,max_read=%d", FRONT_BUF);
 	const char *argv[] = {"fusermount3", "-o", options, "--", f->dir, NULL};
 	pid_t pid = fork();
 	if (pid == 0)
@@ -115,15 +125,17 @@ static afs_err mount_as_user(struct front *f)
 		waitpid(pid, &status, 0);
 	if (f->fd >= 0)
 		return AFS_OK;
-	return log_error(AFS_ENODEV, "fuse.mount.failed dir=%s status=%d: fusermount3 (package fuse3) could not mount", f->dir,
-		WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+	return log_error(AFS_ENODEV,
+		"fuse.mount.failed dir=%s status=%d: fusermount3 (package fuse3) could not mount",
+		f->dir, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
 static void unmount(const char *dir)
 {
 	if (geteuid() == 0) {
 		if (umount2(dir, UMOUNT_NOFOLLOW) < 0 && errno == EBUSY)
-			(void)umount2(dir, MNT_DETACH | UMOUNT_NOFOLLOW); /* in use: it goes when they do */
+			(void)umount2(dir,
+				MNT_DETACH | UMOUNT_NOFOLLOW); /* in use: it goes when they do */
 		return;
 	}
 	const char *argv[] = {"fusermount3", "-u", "-z", "-q", "--", dir, NULL};
@@ -151,7 +163,8 @@ static void raise_read_ahead(const char *dir)
 	char line[4096], point[2048], dev[32] = "";
 	while (in && fgets(line, sizeof(line), in)) {
 		char d[32];
-		if (sscanf(line, "%*s %*s %31s %*s %2047s", d, point) == 2 && strcmp(point, dir) == 0)
+		if (sscanf(line, "%*s %*s %31s %*s %2047s", d, point) == 2 &&
+			strcmp(point, dir) == 0)
 			memcpy(dev, d, sizeof(dev));
 	}
 	if (in)
@@ -191,7 +204,8 @@ static void front_stop(struct front *f, unsigned stage)
 		inval_stop(f);
 	if (stage > 2)
 		loop_stop(f);
-	fuse_session_destroy(f->se); /* closes the device: what still holds the mount gets ENOTCONN */
+	fuse_session_destroy(
+		f->se);     /* closes the device: what still holds the mount gets ENOTCONN */
 	files_close_all(f); /* of programs that still run: they get ENOTCONN from now on */
 	dirs_close_all(f);
 	nodes_fini(f);
@@ -219,7 +233,9 @@ afs_err client_mount(struct client *c, const char *dir)
 	f->threads_max = cm->config.fuse_threads_max;
 	clear_stale(dir);
 	f->dir = realpath(dir, NULL);
-	afs_err err = f->dir ? AFS_OK : log_error(afs_err_from_errno(errno), "fuse.mount.no_dir dir=%s errno=%d", dir, errno);
+	afs_err err = f->dir ? AFS_OK
+			     : log_error(afs_err_from_errno(errno),
+				       "fuse.mount.no_dir dir=%s errno=%d", dir, errno);
 	if (!err)
 		err = geteuid() == 0 ? mount_as_root(f) : mount_as_user(f);
 	bool mounted = !err;

@@ -21,8 +21,11 @@ void nodes_init(struct front *f)
 	map_init(&f->vnodes);
 	list_init(&f->files);
 	list_init(&f->dirs);
-	f->root = (struct fnode){.key = cm_vnode_ref(f->cm->root), .vnode = cm_vnode_ref(f->cm->root),
-		.mount = true, .lookups = 1, .held = 1};
+	f->root = (struct fnode){.key = cm_vnode_ref(f->cm->root),
+		.vnode = cm_vnode_ref(f->cm->root),
+		.mount = true,
+		.lookups = 1,
+		.held = 1};
 	map_insert(&f->vnodes, &f->root.by_vnode, vnode_hash(f, f->root.vnode));
 }
 
@@ -49,8 +52,8 @@ struct fnode *node_of(struct front *f, fuse_ino_t ino)
 	return ino == FUSE_ROOT_ID ? &f->root : (struct fnode *)(uintptr_t)ino;
 }
 
-static struct fnode *find_locked(struct front *f, const struct cm_vnode *v, const struct fnode *ctx, bool mount, uint64_t h)
-	REQUIRES(f->lock)
+static struct fnode *find_locked(struct front *f, const struct cm_vnode *v, const struct fnode *ctx,
+	bool mount, uint64_t h) REQUIRES(f->lock)
 {
 	for (struct map_node *e = map_first(&f->keys, h); e; e = map_next(e)) {
 		struct fnode *n = container_of(e, struct fnode, by_key);
@@ -60,15 +63,20 @@ static struct fnode *find_locked(struct front *f, const struct cm_vnode *v, cons
 	return NULL;
 }
 
-struct fnode *node_get(struct front *f, struct fnode *parent, struct cm_vnode *v, bool dir, bool mount)
+struct fnode *node_get(
+	struct front *f, struct fnode *parent, struct cm_vnode *v, bool dir, bool mount)
 {
 	struct fnode *ctx = dir || mount ? (parent->mount ? parent : parent->ctx) : NULL;
 	uint64_t h = key_hash(f, v, ctx);
 	mtx_lock(&f->lock);
 	struct fnode *n = find_locked(f, v, ctx, mount, h);
 	if (!n && (n = mem_new(struct fnode))) {
-		*n = (struct fnode){.key = v, .vnode = mount ? NULL : v, .ctx = ctx, .mount = mount,
-			.generation = ++f->generation, .foreign = atomic_load(&v->foreign)};
+		*n = (struct fnode){.key = v,
+			.vnode = mount ? NULL : v,
+			.ctx = ctx,
+			.mount = mount,
+			.generation = ++f->generation,
+			.foreign = atomic_load(&v->foreign)};
 		if (!map_insert(&f->keys, &n->by_key, h)) {
 			mem_free(n);
 			n = NULL;
@@ -146,7 +154,8 @@ void node_drop2(struct front *f, struct fnode *a, struct fnode *b)
 	a->held--;
 	if (b)
 		b->held--;
-	struct fnode *gone_a = remove_if_unused(f, a), *gone_b = b && b != a ? remove_if_unused(f, b) : NULL;
+	struct fnode *gone_a = remove_if_unused(f, a),
+		     *gone_b = b && b != a ? remove_if_unused(f, b) : NULL;
 	mtx_unlock(&f->lock);
 	free_chain(f, gone_a);
 	free_chain(f, gone_b);

@@ -29,7 +29,8 @@ double front_timeout(const struct front *f, mono_ns until)
 
 void front_stat(const struct cm_attr *a, struct stat *st)
 {
-	static const mode_t types[] = {[AFS_FILE] = S_IFREG, [AFS_DIR] = S_IFDIR, [AFS_SYMLINK] = S_IFLNK};
+	static const mode_t types[] = {
+		[AFS_FILE] = S_IFREG, [AFS_DIR] = S_IFDIR, [AFS_SYMLINK] = S_IFLNK};
 	mode_t type = a->type < ARRAY_SIZE(types) ? types[a->type] : 0;
 	*st = (struct stat){
 		.st_ino = a->ino,
@@ -55,7 +56,8 @@ afs_err front_attr(struct front *f, struct fnode *n, uid_t uid, struct cm_attr *
 	if (!n->mount || err == AFS_ENOMEM)
 		return err;
 	/* A mount point that leads nowhere at this time still lists as a directory. */
-	*a = (struct cm_attr){.type = AFS_DIR, .mode = 0755, .nlink = 2, .size = 2048, .ino = cm_ino(n->key)};
+	*a = (struct cm_attr){
+		.type = AFS_DIR, .mode = 0755, .nlink = 2, .size = 2048, .ino = cm_ino(n->key)};
 	return AFS_OK;
 }
 
@@ -85,14 +87,15 @@ void files_close_all(struct front *f)
 
 /* --- names ------------------------------------------------------------------------------------------ */
 
-/* Gives the kernel an entry for `v` (counted, taken) found under `parent`.  `as_link`: it asked for a
+/* Gives the kernel an entry for `given` (counted, taken) found under `parent`.  `as_link`: it asked for a
  * symbolic link to be made, and takes nothing else for an answer even when that is a mount point; the
  * next lookup shows it as one. */
-static void reply_entry(fuse_req_t req, struct fnode *parent, struct cm_vnode *dir, const char *name,
-	struct cm_vnode *v, mono_ns until, unsigned dir_breaks, struct fuse_file_info *fi, struct cm_file *file, bool as_link)
+static void reply_entry(fuse_req_t req, struct fnode *parent, struct cm_vnode *dir,
+	const char *name, struct cm_vnode *given, mono_ns until, unsigned dir_breaks,
+	struct fuse_file_info *fi, struct cm_file *file, bool as_link)
 {
 	struct front *f = req_front(req);
-	CLEANUP(cm_vnode) struct cm_vnode *mine = v;
+	CLEANUP(cm_vnode) struct cm_vnode *v = TAKE(given);
 	struct cm_attr a;
 	mtx_lock(&v->lock);
 	bool mount = cm_is_mount_locked(v);
@@ -125,9 +128,11 @@ static void reply_entry(fuse_req_t req, struct fnode *parent, struct cm_vnode *d
 		.attr_timeout = front_timeout(f, a.until),
 		.entry_timeout = front_timeout(f, until),
 	};
-	if (mount && shown) { /* what the name leads to may change with the mount point's own text */
+	if (mount &&
+		shown) { /* what the name leads to may change with the mount point's own text */
 		mtx_lock(&v->lock);
-		e.entry_timeout = MIN(e.entry_timeout, front_timeout(f, MIN(v->promise, v->mount_until)));
+		e.entry_timeout =
+			MIN(e.entry_timeout, front_timeout(f, MIN(v->promise, v->mount_until)));
 		mtx_unlock(&v->lock);
 	} else if (mount) {
 		e.entry_timeout = 0;
@@ -162,7 +167,8 @@ static void op_lookup(fuse_req_t req, fuse_ino_t ino, const char *name)
 		return;
 	}
 	if (found.vnode) {
-		reply_entry(req, parent, dir, name, found.vnode, found.until, found.breaks, NULL, NULL, false);
+		reply_entry(req, parent, dir, name, found.vnode, found.until, found.breaks, NULL,
+			NULL, false);
 		return;
 	}
 	double keep = front_timeout(f, found.until);
@@ -173,7 +179,8 @@ static void op_lookup(fuse_req_t req, fuse_ino_t ino, const char *name)
 	node_hold(f, parent);
 	fuse_reply_entry(req, &(struct fuse_entry_param){.entry_timeout = keep});
 	if (atomic_load(&dir->breaks) != found.breaks)
-		inval_name(f, parent, name, strlen(name)); /* in the thread's buffer, which outlives the request */
+		inval_name(f, parent, name,
+			strlen(name)); /* in the thread's buffer, which outlives the request */
 	node_drop(f, parent);
 }
 
@@ -198,7 +205,9 @@ static mono_ns name_until(struct cm_vnode *dir, const char *name, unsigned *brea
 	mono_ns until = 0;
 	mtx_lock(&dir->lock);
 	*breaks = atomic_load(&dir->breaks);
-	struct cm_row *row = dir->dir && dir->dir_dv == dir->dv ? cm_dir_find(dir->dir, name, strlen(name)) : NULL;
+	struct cm_row *row = dir->dir && dir->dir_dv == dir->dv
+				     ? cm_dir_find(dir->dir, name, strlen(name))
+				     : NULL;
 	if (row && row->state == CM_ROW_LIVE && cm_fresh_locked(dir) && cm_is_public_locked(dir)) {
 		row->shown = true;
 		until = dir->promise;
@@ -304,7 +313,8 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t ino, const char *name)
 	reply_err(req, err);
 }
 
-static void op_rename(fuse_req_t req, fuse_ino_t ino, const char *name, fuse_ino_t newino, const char *newname, unsigned flags)
+static void op_rename(fuse_req_t req, fuse_ino_t ino, const char *name, fuse_ino_t newino,
+	const char *newname, unsigned flags)
 {
 	struct front *f = req_front(req);
 	struct cm_vnode *from, *to;
@@ -359,7 +369,8 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 		reply_attr(req, n, &a);
 }
 
-static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int valid, struct fuse_file_info *fi)
+static void op_setattr(
+	fuse_req_t req, fuse_ino_t ino, struct stat *attr, int valid, struct fuse_file_info *fi)
 {
 	struct front *f = req_front(req);
 	struct fnode *n = node_of(f, ino);
@@ -375,7 +386,8 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
 		.set_size = valid & FUSE_SET_ATTR_SIZE,
 		.size = (uint64_t)attr->st_size,
 		.set_mtime = valid & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW),
-		.mtime = valid & FUSE_SET_ATTR_MTIME_NOW ? cm_wall_sec(f->cm) : clk_wire_sec(SEC(attr->st_mtim.tv_sec)),
+		.mtime = valid & FUSE_SET_ATTR_MTIME_NOW ? cm_wall_sec(f->cm)
+							 : clk_wire_sec(SEC(attr->st_mtim.tv_sec)),
 	};
 	struct cm_attr a;
 	afs_err err = node_vnode(f, n, req_uid(req), &v);
@@ -418,14 +430,24 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 		size = s.max_quota_kib;
 		left = MIN(left, s.max_quota_kib > s.used_kib ? s.max_quota_kib - s.used_kib : 0);
 	}
-	struct statvfs st = {.f_bsize = 4096, .f_frsize = 1024, .f_blocks = size, .f_bfree = left, .f_bavail = left,
-		.f_files = 1u << 24, .f_ffree = 1u << 24, .f_favail = 1u << 24, .f_namemax = AFS_NAME_MAX};
+	struct statvfs st = {.f_bsize = 4096,
+		.f_frsize = 1024,
+		.f_blocks = size,
+		.f_bfree = left,
+		.f_bavail = left,
+		.f_files = 1u << 24,
+		.f_ffree = 1u << 24,
+		.f_favail = 1u << 24,
+		.f_namemax = AFS_NAME_MAX};
 	fuse_reply_statfs(req, &st);
 }
 
 /* --- files ---------------------------------------------------------------------------------------------- */
 
-static struct cm_file *file_of(const struct fuse_file_info *fi) { return (struct cm_file *)(uintptr_t)fi->fh; }
+static struct cm_file *file_of(const struct fuse_file_info *fi)
+{
+	return (struct cm_file *)(uintptr_t)fi->fh;
+}
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
@@ -451,7 +473,8 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		close_file(f, file);
 }
 
-static void op_create(fuse_req_t req, fuse_ino_t ino, const char *name, mode_t mode, struct fuse_file_info *fi)
+static void op_create(
+	fuse_req_t req, fuse_ino_t ino, const char *name, mode_t mode, struct fuse_file_info *fi)
 {
 	struct front *f = req_front(req);
 	struct fnode *parent = node_of(f, ino);
@@ -474,7 +497,8 @@ static void op_create(fuse_req_t req, fuse_ino_t ino, const char *name, mode_t m
 	reply_made(req, parent, dir, name, made, fi, file, false);
 }
 
-static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+static void op_read(
+	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	(void)ino;
 	struct cm_file *file = file_of(fi);
@@ -482,7 +506,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, stru
 	void *buf = loop_buf();
 	size_t got;
 	unsigned breaks = atomic_load(&v->breaks);
-	afs_err err = buf ? cm_read(file, (uint64_t)off, buf, MIN(size, FRONT_BUF), &got) : AFS_ENOMEM;
+	afs_err err =
+		buf ? cm_read(file, (uint64_t)off, buf, MIN(size, FRONT_BUF), &got) : AFS_ENOMEM;
 	if (err) {
 		reply_err(req, err);
 		return;
@@ -494,7 +519,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, stru
 	cm_vnode_unref(v);
 }
 
-static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off, struct fuse_file_info *fi)
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
+	struct fuse_file_info *fi)
 {
 	(void)ino;
 	afs_err err = cm_write(file_of(fi), (uint64_t)off, buf, size);
@@ -509,7 +535,8 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	(void)ino;
 	struct cm_file *file = file_of(fi);
 	afs_err err = cm_flush(file);
-	cm_locks_drop(file, fi->lock_owner, false); /* POSIX: any close lets go of the process's locks */
+	cm_locks_drop(
+		file, fi->lock_owner, false); /* POSIX: any close lets go of the process's locks */
 	flock_wake(req_front(req));
 	reply_err(req, err);
 }
@@ -540,12 +567,11 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
-	struct front *f = userdata;
-	unsigned want = FUSE_CAP_ASYNC_READ | FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_ATOMIC_O_TRUNC |
-			FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS |
-			FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_EXPLICIT_INVAL_DATA;
-	if (f->cm->config.writeback)
-		want |= FUSE_CAP_WRITEBACK_CACHE;
+	(void)userdata;
+	unsigned want = FUSE_CAP_ASYNC_READ | FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS |
+			FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO |
+			FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS |
+			FUSE_CAP_EXPLICIT_INVAL_DATA;
 	conn->want = want & conn->capable;
 	conn->max_write = FRONT_BUF;
 	conn->max_readahead = FRONT_BUF;

@@ -43,7 +43,8 @@ void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 		reply_value(req, v->vol->cell->name, strlen(v->vol->cell->name), size);
 	} else if (strcmp(name, "afs.fid") == 0) {
 		char text[40];
-		int n = snprintf(text, sizeof(text), "%x:%x:%x", v->fid.Volume, v->fid.Vnode, v->fid.Unique);
+		int n = snprintf(
+			text, sizeof(text), "%x:%x:%x", v->fid.Volume, v->fid.Vnode, v->fid.Unique);
 		reply_value(req, text, (size_t)n, size);
 	} else if (strcmp(name, "afs.volume") == 0) {
 		struct client_volume s;
@@ -57,7 +58,8 @@ void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 	}
 }
 
-void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags)
+void op_setxattr(
+	fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags)
 {
 	struct front *f = req_front(req);
 	struct cm_vnode *v;

@@ -11,6 +11,10 @@ fuzz_flags =
 endif
 
 FUZZERS = tests/fuzz/fuzz_acl \
+	tests/fuzz/fuzz_acl_text \
+	tests/fuzz/fuzz_client_dir \
+	tests/fuzz/fuzz_client_index \
+	tests/fuzz/fuzz_client_mount \
 	tests/fuzz/fuzz_dir \
 	tests/fuzz/fuzz_challenge \
 	tests/fuzz/fuzz_conf \
@@ -77,3 +81,19 @@ tests_fuzz_fuzz_databases_LDADD = $(LIBS_DBSERVER)
 tests_fuzz_fuzz_xdr_SOURCES = %reldir%/fuzz_xdr.c $(fuzz_main)
 tests_fuzz_fuzz_xdr_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
 tests_fuzz_fuzz_xdr_LDADD = $(LIBS_XDR)
+
+tests_fuzz_fuzz_acl_text_SOURCES = %reldir%/fuzz_acl_text.c $(fuzz_main)
+tests_fuzz_fuzz_acl_text_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_acl_text_LDADD = cell/cli/libcli.a $(LIBS_BASE)
+
+tests_fuzz_fuzz_client_dir_SOURCES = %reldir%/fuzz_client_dir.c $(fuzz_main)
+tests_fuzz_fuzz_client_dir_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_client_dir_LDADD = client/cm/libcm.a $(LIBS_BASE)
+
+tests_fuzz_fuzz_client_index_SOURCES = %reldir%/fuzz_client_index.c $(fuzz_main)
+tests_fuzz_fuzz_client_index_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_client_index_LDADD = client/cache/libcache.a $(LIBS_BASE)
+
+tests_fuzz_fuzz_client_mount_SOURCES = %reldir%/fuzz_client_mount.c $(fuzz_main)
+tests_fuzz_fuzz_client_mount_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_client_mount_LDADD = client/cm/libcm.a client/cache/libcache.a $(LIBS_RX)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "client/cache/cache.h"
 #include "cell/base/log.h"
 #include "cell/base/mem.h"
+#include "client/cache/cache.h"
 #include "tests/lib/test.h"
 
 #include <stdio.h>
@@ -423,11 +423,15 @@ static void an_index_that_breaks_a_rule_is_refused(void **state)
 	assert_err(cache_index_parse((uint8_t *)o.data, o.len, NULL, NULL), AFS_ECORRUPT);
 }
 
-TEST_MAIN(T(what_was_written_is_read_and_dirty), T(a_page_written_in_part_is_asked_for_when_the_server_has_it),
+TEST_MAIN(T(what_was_written_is_read_and_dirty),
+	T(a_page_written_in_part_is_asked_for_when_the_server_has_it),
 	T(what_is_behind_the_end_of_a_page_reads_as_zeros), T(a_fill_keeps_what_is_dirty),
-	T(a_fill_that_began_before_a_cut_is_not_kept), T(a_cut_leaves_zeros_and_takes_what_was_dirty_behind_it),
-	T(a_file_that_outgrows_its_area_keeps_its_bytes), T(a_stream_larger_than_the_cache_passes_within_its_bound),
+	T(a_fill_that_began_before_a_cut_is_not_kept),
+	T(a_cut_leaves_zeros_and_takes_what_was_dirty_behind_it),
+	T(a_file_that_outgrows_its_area_keeps_its_bytes),
+	T(a_stream_larger_than_the_cache_passes_within_its_bound),
 	T(many_small_files_stay_within_the_bound_too), T(what_is_dirty_is_never_pushed_out),
 	T(runs_come_in_order_and_short_ones_can_be_passed_over), T(gaps_are_found_across_chunks),
-	T(clean_content_outlives_a_restart_and_dirty_does_not), T(without_an_index_the_next_start_is_empty),
-	T(two_processes_do_not_share_a_cache), T(an_index_that_breaks_a_rule_is_refused))
+	T(clean_content_outlives_a_restart_and_dirty_does_not),
+	T(without_an_index_the_next_start_is_empty), T(two_processes_do_not_share_a_cache),
+	T(an_index_that_breaks_a_rule_is_refused))

@@ -11,11 +11,13 @@ static void example(uint8_t page[2048])
 	static const struct {
 		uint16_t at;
 		const char *hex;
-	} lines[] = {
-		{0x000, "000104d233ffff0f0000000000000000"}, {0x0a0, "00110000"}, {0x0f0, "00000000000000000000"
-		"0000000d0000"}, {0x120, "0000000000000000000e0000"}, {0x140, "0000000000000000000000130000"},
-		{0x160, "00000000001000000000"}, {0x1a0, "01000000000000050000000b2e"}, {0x1c0, "0100000000000001000000012e2e"},
-		{0x1e0, "010000000000000e0000000c62"}, {0x200, "0100000f000000100000000d4d616b6566696c65"},
+	} lines[] = {{0x000, "000104d233ffff0f0000000000000000"}, {0x0a0, "00110000"},
+		{0x0f0, "00000000000000000000"
+			"0000000d0000"},
+		{0x120, "0000000000000000000e0000"}, {0x140, "0000000000000000000000130000"},
+		{0x160, "00000000001000000000"}, {0x1a0, "01000000000000050000000b2e"},
+		{0x1c0, "0100000000000001000000012e2e"}, {0x1e0, "010000000000000e0000000c62"},
+		{0x200, "0100000f000000100000000d4d616b6566696c65"},
 		{0x220, "01000000000000120000000e78787878787878787878787878787878"},
 		{0x260, "01000000000000140000000f2e2e61"}};
 	memset(page, 0, 2048);
@@ -32,7 +34,10 @@ static void example(uint8_t page[2048])
 	be16_put(page + 0xa0 + 2 * 98, 0x10);
 }
 
-static struct cm_row *find(struct cm_dir *d, const char *name) { return cm_dir_find(d, name, strlen(name)); }
+static struct cm_row *find(struct cm_dir *d, const char *name)
+{
+	return cm_dir_find(d, name, strlen(name));
+}
 
 static void a_directory_object_gives_its_names_in_slot_order(void **state)
 {
@@ -191,8 +196,9 @@ static void mount_point_texts_are_read_and_others_refused(void **state)
 		assert_int_equal(m.vnode, good[i].vnode);
 		assert_int_equal(m.unique, good[i].unique);
 	}
-	static const char *const bad[] = {"", "#", "#.", "#a", "%:x.", "#cell:.", "root.cell.", "#a b.", "#a/b.",
-		"#a:b:c:d:e.", "#vol:x:1.", "#vol:1:.", "#vol:99999999999:1.", "#\xff."};
+	static const char *const bad[] = {"", "#", "#.", "#a", "%:x.", "#cell:.", "root.cell.",
+		"#a b.", "#a/b.", "#a:b:c:d:e.", "#vol:x:1.", "#vol:1:.", "#vol:99999999999:1.",
+		"#\xff."};
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		if (cm_mount_parse(bad[i], strlen(bad[i]), &m) == AFS_OK)
 			fail_msg("\"%s\" was taken", bad[i]);
@@ -202,6 +208,7 @@ static void mount_point_texts_are_read_and_others_refused(void **state)
 	assert_err(cm_mount_parse(longer, strlen(longer), &m), AFS_EINVAL);
 }
 
-TEST_MAIN(T(a_directory_object_gives_its_names_in_slot_order), T(an_object_that_breaks_the_format_is_refused),
-	T(edits_keep_the_index_whole), T(who_lists_keeps_what_he_began_with),
-	T(absent_names_are_remembered_up_to_a_bound), T(mount_point_texts_are_read_and_others_refused))
+TEST_MAIN(T(a_directory_object_gives_its_names_in_slot_order),
+	T(an_object_that_breaks_the_format_is_refused), T(edits_keep_the_index_whole),
+	T(who_lists_keeps_what_he_began_with), T(absent_names_are_remembered_up_to_a_bound),
+	T(mount_point_texts_are_read_and_others_refused))

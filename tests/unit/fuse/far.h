@@ -19,14 +19,15 @@ enum far_order {
 	FAR_SERVER_RESTART = 'r',
 	FAR_CLIENT_STOP = 's', /* and its cache stays */
 	FAR_CLIENT_START = 'b',
-	FAR_VOLUME = 'v',      /* makes volume `arg` (1..9): "volN", id 0x20000010 + N */
-	FAR_FLUSH = 'f',       /* client `arg` forgets clean data of root.cell */
+	FAR_VOLUME = 'v', /* makes volume `arg` (1..9): "volN", id 0x20000010 + N */
+	FAR_FLUSH = 'f',  /* client `arg` forgets clean data of root.cell */
 	FAR_STATS = 'c',
 };
 struct client_stats far_do(struct far *f, enum far_order order, unsigned arg);
 
 /* A path in a mount; from a ring of 16. */
-[[gnu::format(printf, 3, 4)]] const char *far_path(struct far *f, unsigned mount, const char *fmt, ...);
+[[gnu::format(printf, 3, 4)]] const char *far_path(
+	struct far *f, unsigned mount, const char *fmt, ...);
 void file_write(const char *path, const void *p, size_t n); /* creates or replaces */
 void file_is(const char *path, const char *text);           /* compares whole content */
 #define assert_sys(expr) assert_sys_(#expr, (expr) >= 0, __FILE__, __LINE__)

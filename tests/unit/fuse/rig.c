@@ -34,7 +34,8 @@ struct rig_parts {
 
 bool rig_isolate(void)
 {
-	if (geteuid() != 0 || access("/dev/fuse", R_OK | W_OK) != 0 || unshare(CLONE_NEWNET | CLONE_NEWNS) < 0)
+	if (geteuid() != 0 || access("/dev/fuse", R_OK | W_OK) != 0 ||
+		unshare(CLONE_NEWNET | CLONE_NEWNS) < 0)
 		return false;
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return false;
@@ -52,7 +53,10 @@ static void afs_name(void *ctx, const struct rx_caller *caller, struct keys_name
 	(void)ctx, (void)caller;
 	*out = (struct keys_name){0};
 }
-static bool nobody(void *ctx, const struct rx_caller *caller) { return (void)ctx, (void)caller, false; }
+static bool nobody(void *ctx, const struct rx_caller *caller)
+{
+	return (void)ctx, (void)caller, false;
+}
 
 void rig_volume(struct rig *r, uint32_t id, const char *name)
 {
@@ -64,25 +68,34 @@ void rig_volume(struct rig *r, uint32_t id, const char *name)
 	strcpy(h->name, name);
 	assert_ok(vs_volume_create(p->part, h, true, clk_wall(), &v));
 	h->in_service = h->blessed = true;
-	assert_ok(vs_volume_set_header(v, h, VS_H_IN_SERVICE | VS_H_BLESSED | VS_H_DESTROY_ME | VS_H_QUOTA));
+	assert_ok(vs_volume_set_header(
+		v, h, VS_H_IN_SERVICE | VS_H_BLESSED | VS_H_DESTROY_ME | VS_H_QUOTA));
 	struct vs_acl acl = {1, 0, {{AFS_ANYUSER, ACL_ALL}}};
 	struct vs_who who = {clk_wall(), 1};
 	struct vs_status st;
 	assert_ok(vs_set_acl(v, (struct vs_fid){1, 1}, &acl, &who, &st));
 	vs_volume_unref(v);
-	struct nvldbentry e = {.nServers = 1, .serverNumber = {RIG_IP}, .serverFlags = {VLSF_RW},
-		.volumeId = {id}, .flags = VLF_RW_EXISTS};
+	struct nvldbentry e = {.nServers = 1,
+		.serverNumber = {RIG_IP},
+		.serverFlags = {VLSF_RW},
+		.volumeId = {id},
+		.flags = VLF_RW_EXISTS};
 	strcpy(e.name, name);
 	assert_ok(vl_volume_create(p->vl, &e));
 }
 
 struct vs_store *rig_store(struct rig *r) { return r->parts->store; }
 
-static struct rpc_port *open_port(struct rig_parts *p, const char *name, uint16_t port, struct rpc_service *services,
-	size_t n, struct rpc_workers *workers)
+static struct rpc_port *open_port(struct rig_parts *p, const char *name, uint16_t port,
+	struct rpc_service *services, size_t n, struct rpc_workers *workers)
 {
-	struct rpc_port_config config = {.name = name, .ip = RIG_IP, .port = port, .services = services,
-		.service_count = n, .workers = workers, .pool = p->pool,
+	struct rpc_port_config config = {.name = name,
+		.ip = RIG_IP,
+		.port = port,
+		.services = services,
+		.service_count = n,
+		.workers = workers,
+		.pool = p->pool,
 		.max_datagram = p->config.slow_path ? 1444 : 0};
 	struct rpc_port *out;
 	assert_ok(rpc_port_open(&config, &out));
@@ -91,11 +104,13 @@ static struct rpc_port *open_port(struct rig_parts *p, const char *name, uint16_
 
 static void server_start(struct rig_parts *p)
 {
-	struct fileserver_config config = {.store = p->store, .ports = {.people = fake_people()}, .allow_anonymous = true};
+	struct fileserver_config config = {
+		.store = p->store, .ports = {.people = fake_people()}, .allow_anonymous = true};
 	config.uuid = afs_uuid_from_bytes(p->uuid);
 	assert_ok(fileserver_new(&config, &p->fs));
 	struct rpc_service services[2];
-	p->fs_port = open_port(p, "fs", FS_PORT, services, fileserver_services(p->fs, services, 2), p->workers);
+	p->fs_port = open_port(
+		p, "fs", FS_PORT, services, fileserver_services(p->fs, services, 2), p->workers);
 	assert_ok(fileserver_start(p->fs, p->fs_port));
 }
 
@@ -118,14 +133,17 @@ void rig_client_start(struct rig *r, unsigned i)
 	CLEANUP(str) char *cache = mem_printf("%s/cache%u", r->dir, i + 1);
 	struct rx_addr vl = {RIG_IP, VL_PORT};
 	struct client_cell cell = {RIG_CELL, &vl, 1};
-	struct client_config config = {.cells = &cell, .cell_count = 1, .cache_dir = cache,
+	struct client_config config = {.cells = &cell,
+		.cell_count = 1,
+		.cache_dir = cache,
 		.cache_bytes = p->config.cache_bytes ? p->config.cache_bytes : UINT64_C(1) << 30,
-		.level = RX_LEVEL_CRYPT, .writeback = p->config.writeback};
+		.level = RX_LEVEL_CRYPT};
 	struct client_ports ports = {.now = now, .wall = wall};
 	assert_ok(client_new(&config, &ports, &r->clients[i]));
 	struct rpc_service service;
 	client_service(r->clients[i], &service);
-	p->cb_ports[i] = open_port(p, "client", (uint16_t)(CB_PORT + 100 * i), &service, 1, p->cb_workers);
+	p->cb_ports[i] =
+		open_port(p, "client", (uint16_t)(CB_PORT + 100 * i), &service, 1, p->cb_workers);
 	assert_ok(client_start(r->clients[i], p->cb_ports[i]));
 	if (!p->config.no_mount) {
 		mkdir(r->mounts[i], 0755);
@@ -163,12 +181,15 @@ struct rig *rig_start(const struct rig_config *config)
 
 	CLEANUP(str) char *db = mem_printf("%s/cell.db", r->dir);
 	p->realms.cell = RIG_CELL;
-	struct dbserver_config dc = {.path = db, .realms = &p->realms, .ip = RIG_IP,
+	struct dbserver_config dc = {.path = db,
+		.realms = &p->realms,
+		.ip = RIG_IP,
 		.ports = {.afs_name = afs_name, .superuser = nobody}};
 	assert_ok(vl_open(&dc, &p->vl));
 	assert_ok(vl_server_register(p->vl, p->uuid, &(uint32_t){RIG_IP}, 1));
 	struct rpc_service services[DBSERVER_SERVICES];
-	p->vl_port = open_port(p, "vl", VL_PORT, services, vl_services(p->vl, services), p->workers);
+	p->vl_port =
+		open_port(p, "vl", VL_PORT, services, vl_services(p->vl, services), p->workers);
 	rig_volume(r, 0x20000001, "root.cell");
 	server_start(p);
 	for (unsigned i = 0; i < RIG_CLIENTS; i++)

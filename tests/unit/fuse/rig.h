@@ -12,9 +12,8 @@ enum { RIG_CLIENTS = 3 };
 struct rig_config {
 	unsigned clients;
 	uint64_t cache_bytes; /* of each; 0: 1 GiB */
-	bool writeback;
 	bool no_mount;
-	bool slow_path; /* plain datagrams of Ethernet's size, as between two machines */
+	bool slow_path;  /* plain datagrams of Ethernet's size, as between two machines */
 	const char *dir; /* NULL: a scratch directory */
 };
 struct rig {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * rigrun [-n CLIENTS] [-c CACHE_MIB] [-w] [-s] [-d DIR] COMMAND...: run a command beside a small cell.  It finds the
+ * rigrun [-n CLIENTS] [-c CACHE_MIB] [-s] [-v] [-d DIR] COMMAND...: run a command beside a small cell.  It finds the
  * mounts in M1, M2, M3 (root.cell's root directory).  Exit status: the command's. */
 #include "tests/unit/fuse/rig.h"
 
@@ -14,13 +14,11 @@
 int main(int argc, char **argv)
 {
 	struct rig_config config = {.clients = 1};
-	for (int opt; (opt = getopt(argc, argv, "+n:c:wsvd:")) != -1;) {
+	for (int opt; (opt = getopt(argc, argv, "+n:c:svd:")) != -1;) {
 		if (opt == 'n')
 			config.clients = (unsigned)atoi(optarg);
 		else if (opt == 'c')
 			config.cache_bytes = (uint64_t)atoi(optarg) << 20;
-		else if (opt == 'w')
-			config.writeback = true;
 		else if (opt == 's')
 			config.slow_path = true;
 		else if (opt == 'd')
@@ -56,9 +54,12 @@ int main(int argc, char **argv)
 		for (unsigned i = 0; i < config.clients; i++) {
 			struct client_stats s;
 			client_stats(r->clients[i], &s);
-			fprintf(stderr, "client %u: calls %llu retries %llu breaks %llu fetched %llu stored %llu cache %llu vnodes %llu\n",
-				i + 1, (unsigned long long)s.calls, (unsigned long long)s.retries, (unsigned long long)s.breaks,
-				(unsigned long long)s.fetched_bytes, (unsigned long long)s.stored_bytes,
+			fprintf(stderr,
+				"client %u: calls %llu retries %llu breaks %llu fetched %llu "
+				"stored %llu cache %llu vnodes %llu\n",
+				i + 1, (unsigned long long)s.calls, (unsigned long long)s.retries,
+				(unsigned long long)s.breaks, (unsigned long long)s.fetched_bytes,
+				(unsigned long long)s.stored_bytes,
 				(unsigned long long)s.cache_bytes, (unsigned long long)s.vnodes);
 		}
 	}

@@ -135,7 +135,8 @@ static void renames_follow_posix(void **state)
 	assert_sys(rename(P("r2/b"), P("r2/c"))); /* two names of one file: nothing happens */
 	assert_sys(stat(P("r2/b"), &st));
 	assert_int_equal(st.st_nlink, 2);
-	assert_int_equal(renameat2(AT_FDCWD, P("r2/b"), AT_FDCWD, P("r2/c"), 1 /* NOREPLACE */), -1);
+	assert_int_equal(
+		renameat2(AT_FDCWD, P("r2/b"), AT_FDCWD, P("r2/c"), 1 /* NOREPLACE */), -1);
 	assert_int_equal(errno, EEXIST);
 	assert_sys(unlink(P("r2/b")));
 	assert_sys(unlink(P("r2/c")));
@@ -381,8 +382,12 @@ static int fcntl_in_child(const char *path, short type, off_t start, off_t len)
 	pid_t pid = fork();
 	if (pid == 0) {
 		int fd = open(path, O_RDWR);
-		struct flock l = {.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = len};
-		_exit(fd < 0 ? 99 : fcntl(fd, F_SETLK, &l) == 0 ? 0 : errno == EAGAIN || errno == EACCES ? 1 : 98);
+		struct flock l = {
+			.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = len};
+		_exit(fd < 0                                 ? 99
+			: fcntl(fd, F_SETLK, &l) == 0        ? 0
+			: errno == EAGAIN || errno == EACCES ? 1
+							     : 98);
 	}
 	int status;
 	waitpid(pid, &status, 0);
@@ -509,12 +514,16 @@ static void a_server_that_restarts_is_met_again(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {T(what_is_written_is_read_back_and_appended_to), T(names_of_every_kind_come_and_go),
-		T(renames_follow_posix), T(modes_times_and_owners_are_set), T(cuts_and_holes_read_as_zeros),
-		T(a_file_removed_while_open_lives_until_its_close), T(names_of_any_bytes_and_lengths_work),
-		T(a_big_directory_lists_whole_while_it_is_emptied), T(mapped_writes_reach_the_server),
-		T(attributes_tell_fid_cell_volume_and_acl), T(locks_keep_others_out),
-		T(a_volume_inside_itself_and_one_that_is_not_there), T(a_file_larger_than_the_cache_streams_through),
-		T(what_was_closed_survives_a_restart_of_the_client), T(a_server_that_restarts_is_met_again)};
+	const struct CMUnitTest tests[] = {T(what_is_written_is_read_back_and_appended_to),
+		T(names_of_every_kind_come_and_go), T(renames_follow_posix),
+		T(modes_times_and_owners_are_set), T(cuts_and_holes_read_as_zeros),
+		T(a_file_removed_while_open_lives_until_its_close),
+		T(names_of_any_bytes_and_lengths_work),
+		T(a_big_directory_lists_whole_while_it_is_emptied),
+		T(mapped_writes_reach_the_server), T(attributes_tell_fid_cell_volume_and_acl),
+		T(locks_keep_others_out), T(a_volume_inside_itself_and_one_that_is_not_there),
+		T(a_file_larger_than_the_cache_streams_through),
+		T(what_was_closed_survives_a_restart_of_the_client),
+		T(a_server_that_restarts_is_met_again)};
 	return cmocka_run_group_tests_name(__FILE__, tests, begin, end);
 }

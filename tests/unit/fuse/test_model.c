@@ -39,14 +39,16 @@ static void check_range(struct model *m, unsigned off, unsigned len)
 	for (ssize_t at = 0; at < want;) {
 		ssize_t n = pread(m->fd, m->back + at, (size_t)(want - at), off + at);
 		if (n <= 0)
-			fail_msg("seed %llu step %d: read at %lld of %u gave %zd (%s)", (unsigned long long)start_seed, m->step,
-				(long long)(off + at), m->size, n, strerror(errno));
+			fail_msg("seed %llu step %d: read at %lld of %u gave %zd (%s)",
+				(unsigned long long)start_seed, m->step, (long long)(off + at),
+				m->size, n, strerror(errno));
 		at += n;
 	}
 	for (ssize_t i = 0; i < want; i++)
 		if (m->back[i] != m->bytes[off + i])
-			fail_msg("seed %llu step %d: byte %lld is %02x, not %02x (size %u)", (unsigned long long)start_seed, m->step,
-				(long long)(off + i), m->back[i], m->bytes[off + i], m->size);
+			fail_msg("seed %llu step %d: byte %lld is %02x, not %02x (size %u)",
+				(unsigned long long)start_seed, m->step, (long long)(off + i),
+				m->back[i], m->bytes[off + i], m->size);
 }
 
 static void reopen(struct model *m, bool cold)
@@ -60,7 +62,8 @@ static void reopen(struct model *m, bool cold)
 	struct stat st;
 	assert_sys(fstat(m->fd, &st));
 	if (st.st_size != m->size)
-		fail_msg("seed %llu step %d: size is %lld, not %u", (unsigned long long)start_seed, m->step, (long long)st.st_size, m->size);
+		fail_msg("seed %llu step %d: size is %lld, not %u", (unsigned long long)start_seed,
+			m->step, (long long)st.st_size, m->size);
 }
 
 static void step(struct model *m)
@@ -72,7 +75,8 @@ static void step(struct model *m)
 		for (unsigned i = 0; i < len; i++)
 			m->back[i] = (uint8_t)(m->step * 7 + i);
 		if (pwrite(m->fd, m->back, len, off) != (ssize_t)len)
-			fail_msg("seed %llu step %d: write: %s", (unsigned long long)start_seed, m->step, strerror(errno));
+			fail_msg("seed %llu step %d: write: %s", (unsigned long long)start_seed,
+				m->step, strerror(errno));
 		memcpy(m->bytes + off, m->back, len);
 		m->size = MAX(m->size, off + len);
 		break;
@@ -119,7 +123,7 @@ static void step(struct model *m)
 static void a_file_is_what_was_done_to_it(void **state)
 {
 	(void)state;
-	far = far_start(&(struct rig_config){.clients = 1, .cache_bytes = 16 << 20, .writeback = getenv("RIG_WRITEBACK") != NULL});
+	far = far_start(&(struct rig_config){.clients = 1, .cache_bytes = 16 << 20});
 	if (!far)
 		skip();
 	static struct model m = {.fd = -1};

@@ -212,8 +212,10 @@ static void a_removed_file_is_gone_for_who_has_it_open(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {T(a_closed_file_is_read_anew_by_the_other), T(names_appear_and_disappear_for_the_other),
-		T(attributes_follow), T(an_open_file_shows_what_the_other_appends), T(a_lock_holds_against_the_other),
-		T(both_write_into_one_directory_at_once), T(a_removed_file_is_gone_for_who_has_it_open)};
+	const struct CMUnitTest tests[] = {T(a_closed_file_is_read_anew_by_the_other),
+		T(names_appear_and_disappear_for_the_other), T(attributes_follow),
+		T(an_open_file_shows_what_the_other_appends), T(a_lock_holds_against_the_other),
+		T(both_write_into_one_directory_at_once),
+		T(a_removed_file_is_gone_for_who_has_it_open)};
 	return cmocka_run_group_tests_name(__FILE__, tests, begin, end);
 }
