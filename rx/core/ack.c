@@ -169,7 +169,7 @@ void rx_ack_receive(struct rx_call *call, mono_ns now, const struct rx_header *h
 	call->heard_ack = true;
 	call->last_ack_serial = h->serial;
 	call->heard = now;
-	rx_peer_trailer(c->peer, &a);
+	rx_peer_trailer(c->peer, now, &a);
 	if (a.has_window) {
 		call->window = a.window;
 		call->chan->peer_window = (uint16_t)a.window;
@@ -180,7 +180,7 @@ void rx_ack_receive(struct rx_call *call, mono_ns now, const struct rx_header *h
 	call->newly = 0;
 	rx_send_advance(call, now, a.first, serial);
 	soft_acks(call, now, &a, serial);
-	rx_send_advance_soft(call);
+	rx_send_advance_soft(call, now);
 	if (rx_send_complete(call, now))
 		return;
 	if (call->newly) {

@@ -55,7 +55,7 @@ struct rx_call *rx_call_open(struct rx_conn *c, unsigned channel, uint32_t numbe
 	list_init(&call->tx);
 	list_init(&call->ev);
 	list_init(&call->xmit);
-	call->started = call->heard = call->sent = call->progress = now;
+	call->started = call->heard = call->sent = call->progress = call->soft_at = now;
 	call->in_tail = &call->in_head;
 	call->in_first = call->in_next = call->in_given = 1;
 	call->in_edge = 1 + MAX((uint32_t)RX_WINDOW_START, (uint32_t)ch->own_window);
@@ -388,6 +388,10 @@ static bool tick_lives(struct rx_call *call, mono_ns now)
 		}
 		call->due[RX_DUE_DEAD] = end;
 	}
+	if (rx_send_is_stuck(call, now)) {
+		rx_call_end_and_tell(call, now, AFS_EDEAD, RX_CALL_DEAD);
+		return true;
+	}
 	if (call->due[RX_DUE_IDLE] <= now) {
 		if (!waits_for_peer(call))
 			call->progress = now;
@@ -509,6 +513,8 @@ bool rx_call_emit(struct rx_call *call, mono_ns now, struct rx_datagram *out, bo
 		if (!implied && emit_ack(call, now, reason, call->ack_serial, out, blocked))
 			return true;
 	}
+	if (call->conn->peer->probe.at <= now && rx_probe_emit(call, now, out))
+		return true;
 	bool held = false;
 	if (rx_send_emit(call, now, out, &held))
 		return true;

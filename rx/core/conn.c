@@ -196,6 +196,7 @@ void rx_conn_free(struct rx_conn *c, mono_ns now)
 			rx_call_end(call, now, AFS_EDEAD, RX_CALL_DEAD);
 		}
 	}
+	rx_probe_forget(c, now);
 	list_remove(&c->tx_link);
 	list_remove(&c->idle_link);
 	rx_heap_set(&ep->heap, &c->timer, MONO_NEVER);

@@ -104,7 +104,8 @@ struct rx_datagram {
 	uint32_t local_ip;  /* address it came to, or is to leave from; 0: any */
 	struct rx_buf *buf; /* in: the core refs it when it keeps it.  out: see next_datagram */
 	uint32_t off, len;
-	bool probe; /* out: must not be fragmented (path-MTU probe) */
+	bool probe;    /* out: must not be fragmented (path-MTU probe) */
+	bool fragment; /* out: larger than the path carries whole: let the network cut it */
 };
 
 struct rx_endpoint_config {
@@ -114,8 +115,9 @@ struct rx_endpoint_config {
 	wall_ns (*wall)(void *ctx); /* ticket expiry; tests give a fixed time */
 	void *wall_ctx;
 	bool loopback_big; /* peers at 127/8 get large datagrams as soon as they announce them */
-	/* Largest sent and announced, header included; 0: the default, 16376.  It bounds what peers at
-	 * 127/8 get; others never get more than 1444, which every path carries. */
+	/* Largest sent and announced, header included; 0: the default, 16376.  Peers at 127/8 get it
+	 * when they announce it too; others get 1444, which every path carries, and more only after
+	 * a probe of that size has come through. */
 	uint32_t max_datagram;
 	uint32_t window;       /* receive window in packets, at most RX_WINDOW_MAX; 0: default */
 	uint32_t window_bytes; /* and in bytes, per call; 0: default */
@@ -142,7 +144,8 @@ void rx_endpoint_free(struct rx_endpoint *ep);
 void rx_endpoint_close(struct rx_endpoint *ep, mono_ns now);
 
 void rx_endpoint_receive(struct rx_endpoint *ep, mono_ns now, const struct rx_datagram *in);
-/* A local ICMP error about `peer` (unreachable), or a refused send; `too_big` lowers its size. */
+/* A local ICMP error about `peer` (unreachable), or a refused send; `too_big` is the answer to a
+ * probe when one is under way, else it lowers the peer's size. */
 void rx_endpoint_unreachable(
 	struct rx_endpoint *ep, mono_ns now, struct rx_addr peer, bool too_big);
 void rx_endpoint_tick(struct rx_endpoint *ep, mono_ns now);

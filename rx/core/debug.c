@@ -137,7 +137,7 @@ static void put_peer(uint8_t *out, const struct rx_peer *p, mono_ns now)
 	put32(out + 40, (uint32_t)p->data_out);
 	put32(out + 44, (uint32_t)p->data_resent);
 	put16(out + 60, p->size_send);
-	put16(out + 62, p->size_send);
+	put16(out + 62, p->size_limit);
 	put16(out + 64, 1); /* never more than one packet in a datagram */
 	put16(out + 66, 1);
 	put16(out + 68, p->size_send);

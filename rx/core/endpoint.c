@@ -342,6 +342,10 @@ void rx_endpoint_receive(struct rx_endpoint *ep, mono_ns now, const struct rx_da
 		if (!list_empty(&peer->blocked))
 			rx_peer_unblock(ep, peer);
 	}
+	/* its call may be over by now */
+	if (peer->probe.conn == c && h.type == RX_ACK && in->len >= RX_HEADER + RX_ACK_FIXED &&
+		p[RX_HEADER + RX_ACK_REASON_AT] == RX_ACK_PING_RESPONSE)
+		rx_probe_answered(c, now, get32(p + RX_HEADER + 12));
 	if (h.call == 0) {
 		rx_conn_receive(c, now, &h, p + RX_HEADER, in->len - RX_HEADER);
 		return;
@@ -367,7 +371,10 @@ void rx_endpoint_unreachable(struct rx_endpoint *ep, mono_ns now, struct rx_addr
 	if (!p)
 		return;
 	if (too_big) {
-		rx_peer_lower_size(p);
+		if (p->probe.size)
+			rx_probe_refused(p, now);
+		else
+			rx_peer_lower_size(ep, p, now);
 		return;
 	}
 	/* rare: the walk over all connections costs nothing that matters */

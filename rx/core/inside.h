@@ -62,6 +62,7 @@ enum {
 	RX_ACK_PAD = 3,
 	RX_ACK_TRAILER = 16,
 	RX_ACK_MAX = RX_ACK_FIXED + RX_WINDOW_MAX + RX_ACK_PAD + RX_ACK_TRAILER,
+	RX_ACK_REASON_AT = 16,
 	RX_JUMBO_BODY = 1412,
 	RX_JUMBO_HEADER = 4,
 	RX_VERSION_BODY = 65,
@@ -117,6 +118,8 @@ enum {
 	RX_PING_BYTES = RX_HEADER + RX_ACK_FIXED + RX_ACK_PAD + RX_ACK_TRAILER,
 	RX_CHALLENGE_MAX = 64,
 	RX_CHALLENGES = 50, /* rx.md §11 */
+	RX_PROBE_AFTER = 16, /* packets of a call: only bulk is worth probing for */
+	RX_PROBE_TRIES = 2,
 	RX_RAW_MAX = 320,
 	RX_RAW_QUEUE = 128,
 	RX_RING_SMALL = 8,
@@ -129,6 +132,10 @@ enum {
 #define RX_IDLE_NS SEC(60)
 #define RX_CONN_IDLE_NS SEC(700) /* rx.md §3.3 */
 #define RX_PEER_IDLE_NS SEC(60)
+#define RX_PROBE_WAIT_NS MSEC(100) /* beyond the round trip, for the answer to a probe of the path */
+/* How long a packet that the path carries no more, not even in pieces, may hold up its call. */
+#define RX_OVERSIZE_NS SEC(10)
+#define RX_PROBE_RAISE_NS SEC(600) /* until a path that refused a size is asked again (RFC 8899 5.1.1) */
 #define RX_CONN_LINGER_NS SEC(3) /* a client connection let go still answers late packets */
 #define RX_CHALLENGE_NS SEC(2)
 #define RX_RESPONSE_REFUSED_NS SEC(1)
@@ -182,10 +189,22 @@ struct rx_peer {
 	int64_t srtt, rttvar, min_rtt; /* srtt 0: no sample */
 	mono_ns min_rtt_at;
 	/* sizes of datagrams, header included */
-	uint32_t size_own;  /* largest announced to it */
-	uint32_t size_send; /* largest it and we agree to */
-	bool knows_size;    /* it has sent a trailer */
-	bool size_lowered;  /* the network refused the size: stay at the safe one */
+	uint32_t size_own;    /* largest announced to it */
+	uint32_t size_limit;  /* largest it and we agree to */
+	uint32_t size_proven; /* largest that the path is known to carry */
+	uint32_t size_send;   /* the lesser of these two */
+	uint32_t size_in;     /* largest DATA that came, for windows in bytes */
+	bool knows_size;      /* it has sent a trailer */
+	bool on_machine;      /* at 127/8: nothing to be found out about the path */
+	struct rx_probe {
+		/* when the next may leave, or the one under way counts as lost; MONO_NEVER: no need */
+		mono_ns at;
+		const struct rx_conn *conn; /* of the one under way */
+		rx_serial serial;
+		uint32_t size;    /* of the one under way; 0: none is */
+		uint32_t refused; /* the least that did not pass in this search; 0: none yet */
+		uint8_t tries;
+	} probe;
 	/* what it proved */
 	bool proven, chosen; /* chosen: we called it first */
 	uint64_t bytes_in, bytes_out;
@@ -202,9 +221,16 @@ void rx_peer_prove(struct rx_endpoint *ep, struct rx_peer *p);
 void rx_peer_unblock(struct rx_endpoint *ep, struct rx_peer *p);
 /* May `len` bytes go to the peer of `c` now, with `reserve` left?  Counts nothing. */
 bool rx_peer_allows(const struct rx_peer *p, const struct rx_conn *c, size_t len, size_t reserve);
-void rx_peer_trailer(struct rx_peer *p, const struct rx_ack *a);
-void rx_peer_lower_size(struct rx_peer *p);
+void rx_peer_trailer(struct rx_peer *p, mono_ns now, const struct rx_ack *a);
+/* The path stopped carrying what it carried. */
+void rx_peer_lower_size(struct rx_endpoint *ep, struct rx_peer *p, mono_ns now);
 void rx_peer_rtt(struct rx_peer *p, mono_ns now, int64_t sample);
+
+/* probe.c: how large a datagram the path carries */
+bool rx_probe_emit(struct rx_call *call, mono_ns now, struct rx_datagram *out);
+void rx_probe_answered(struct rx_conn *c, mono_ns now, rx_serial serial);
+void rx_probe_refused(struct rx_peer *p, mono_ns now);
+void rx_probe_forget(struct rx_conn *c, mono_ns now); /* the connection goes */
 
 /* --- connections --------------------------------------------------------------------------- */
 
@@ -327,6 +353,7 @@ struct rx_call {
 	int32_t code;
 	int32_t turn_left;
 	mono_ns started, heard, sent, progress;
+	mono_ns soft_at; /* out_soft moved */
 
 	/* receiving */
 	struct rx_packet *in_head, **in_tail; /* in order, for the layer above */
@@ -432,10 +459,12 @@ void rx_ack_owe(struct rx_call *call, enum rx_reason reason, rx_serial serial);
 /* send.c */
 bool rx_send_emit(struct rx_call *call, mono_ns now, struct rx_datagram *out, bool *blocked);
 void rx_send_ack_all(struct rx_call *call, mono_ns now);
+/* Is the oldest packet larger than the path carries by now, and does it not pass in pieces either? */
+bool rx_send_is_stuck(const struct rx_call *call, mono_ns now);
 void rx_send_drop(struct rx_call *call);
 void rx_send_advance(struct rx_call *call, mono_ns now, rx_seq first, rx_serial serial);
 void rx_send_mark_acked(struct rx_call *call, mono_ns now, struct rx_packet *p, rx_serial serial);
-void rx_send_advance_soft(struct rx_call *call);
+void rx_send_advance_soft(struct rx_call *call, mono_ns now);
 /* Is a server's whole reply acknowledged?  Then the call is over, and perhaps freed. */
 bool rx_send_complete(struct rx_call *call, mono_ns now);
 void rx_send_room_event(struct rx_call *call);

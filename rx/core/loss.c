@@ -123,6 +123,13 @@ void rx_loss_timeout(struct rx_call *call, mono_ns now)
 	if (may_probe(call)) {
 		probe_tail(call);
 	} else {
+		const struct rx_packet *oldest =
+			list_entry(call->xmit.next, struct rx_packet, xmit);
+		/* Twice in a row, and large: not congestion but a path that carries such no more and
+		 * does not say so.  On one machine there is no path, only a peer that is away. */
+		if (call->backoff && !call->conn->peer->on_machine &&
+			RX_HEADER + oldest->len > RX_SAFE_DATAGRAM)
+			rx_peer_lower_size(call->conn->ep, call->conn->peer, now);
 		rx_cong_timeout(call, now);
 		list_each(e, &call->xmit) declare_lost(call, list_entry(e, struct rx_packet, xmit));
 		call->credit = 1;

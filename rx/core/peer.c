@@ -50,9 +50,14 @@ struct rx_peer *rx_peer_get(struct rx_endpoint *ep, struct rx_addr addr, mono_ns
 	p->conns = 1;
 	list_init(&p->idle);
 	list_init(&p->blocked);
-	bool big = ep->config.loopback_big && rx_addr_is_loopback(addr);
-	p->size_send = MIN(ep->config.max_datagram, (uint32_t)RX_SAFE_DATAGRAM);
-	p->size_own = big ? ep->config.max_datagram : p->size_send;
+	p->on_machine = rx_addr_is_loopback(addr);
+	p->size_own = ep->config.max_datagram;
+	if (p->on_machine && !ep->config.loopback_big)
+		p->size_own = MIN(p->size_own, (uint32_t)RX_SAFE_DATAGRAM);
+	p->size_limit = p->size_send = MIN(p->size_own, (uint32_t)RX_SAFE_DATAGRAM);
+	p->size_proven = p->on_machine ? p->size_own : p->size_send;
+	p->size_in = p->size_proven;
+	p->probe.at = MONO_NEVER;
 	if (!map_insert(&ep->peers, &p->node, hash)) {
 		mem_free(p);
 		return NULL;
@@ -113,23 +118,28 @@ void rx_peer_prove(struct rx_endpoint *ep, struct rx_peer *p)
 	rx_peer_unblock(ep, p);
 }
 
-/* What a stock sender does with a trailer, rx.md §10.2, for single packets. */
-void rx_peer_trailer(struct rx_peer *p, const struct rx_ack *a)
+/* What a stock sender does with a trailer, rx.md §10.2, for single packets: but what it announces is only
+ * its own word, and the path has one too (probe.c). */
+void rx_peer_trailer(struct rx_peer *p, mono_ns now, const struct rx_ack *a)
 {
 	p->knows_size = true;
-	if (!a->has_mtu) {
-		p->size_send = MIN(p->size_own, (uint32_t)RX_SAFE_DATAGRAM);
-		return;
+	uint32_t limit = a->has_mtu ? MIN(a->max_mtu, a->if_mtu) : (uint32_t)RX_SAFE_DATAGRAM;
+	limit = MIN(limit, p->size_own);
+	if (limit > p->size_limit && limit > p->size_proven && !p->probe.size) {
+		p->probe.at = now;
+		p->probe.refused = 0;
 	}
-	uint32_t size = MIN(a->max_mtu, a->if_mtu);
-	if (p->size_lowered && size > RX_SAFE_DATAGRAM)
-		size = RX_SAFE_DATAGRAM;
-	p->size_send = MIN(size, p->size_own);
+	p->size_limit = limit;
+	p->size_send = MIN(limit, p->size_proven);
 }
 
-void rx_peer_lower_size(struct rx_peer *p)
+void rx_peer_lower_size(struct rx_endpoint *ep, struct rx_peer *p, mono_ns now)
 {
-	p->size_lowered = true;
-	if (p->size_send > RX_SAFE_DATAGRAM)
-		p->size_send = RX_SAFE_DATAGRAM;
+	if (p->size_proven <= RX_SAFE_DATAGRAM)
+		return;
+	RX_COUNT(ep, sizes_lowered);
+	p->size_proven = RX_SAFE_DATAGRAM;
+	p->size_send = MIN(p->size_limit, p->size_proven);
+	p->probe.size = 0;
+	p->probe.at = p->on_machine ? MONO_NEVER : now + RX_PROBE_RAISE_NS;
 }

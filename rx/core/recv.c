@@ -34,7 +34,7 @@ uint32_t rx_recv_window(const struct rx_conn *c)
 	const struct rx_endpoint *ep = c->ep;
 	if (!c->known)
 		return RX_WINDOW_START;
-	uint32_t w = MIN(ep->config.window, ep->config.window_bytes / c->peer->size_own);
+	uint32_t w = MIN(ep->config.window, ep->config.window_bytes / c->peer->size_in);
 	unsigned fill = rx_buf_pool_fill(ep->config.pool);
 	if (fill >= 75)
 		w = MIN(w, 8u);
@@ -156,6 +156,8 @@ void rx_recv_data(
 		RX_COUNT(c->ep, malformed);
 		return;
 	}
+	if (d->len > c->peer->size_in)
+		c->peer->size_in = MIN(d->len, c->peer->size_own);
 	if (!call->is_server && !call->out_closed)
 		rx_send_ack_all(call, now); /* a reply acknowledges the request, rx.md §3.2 */
 

@@ -130,15 +130,21 @@ void rx_send_advance(struct rx_call *call, mono_ns now, rx_seq first, rx_serial 
 		rx_packet_free(*slot);
 		*slot = NULL;
 	}
-	call->out_soft = MAX(call->out_soft, call->out_una);
+	if (call->out_soft < call->out_una) {
+		call->out_soft = call->out_una;
+		call->soft_at = now;
+	}
 	call->lost_from = MAX(call->lost_from, call->out_una);
 }
 
-void rx_send_advance_soft(struct rx_call *call)
+void rx_send_advance_soft(struct rx_call *call, mono_ns now)
 {
+	rx_seq before = call->out_soft;
 	while (call->out_soft != call->out_next &&
 		(*rx_send_slot(call, call->out_soft))->state == RX_PKT_ACKED)
 		call->out_soft++;
+	if (call->out_soft != before)
+		call->soft_at = now;
 	if (call->in_recovery && call->out_soft >= call->recovery_end)
 		call->in_recovery = false;
 }
@@ -160,7 +166,7 @@ void rx_send_ack_all(struct rx_call *call, mono_ns now)
 {
 	if (call->is_server) {
 		rx_send_advance(call, now, call->out_next, 0);
-		rx_send_advance_soft(call);
+		rx_send_advance_soft(call, now);
 		if (!rx_send_complete(call, now))
 			rx_loss_arm(call, now);
 		return;
@@ -168,6 +174,14 @@ void rx_send_ack_all(struct rx_call *call, mono_ns now)
 	rx_send_drop(call);
 	call->due[RX_DUE_LOSS] = call->due[RX_DUE_REORDER] = call->due[RX_DUE_PERSIST] = MONO_NEVER;
 	rx_send_room_event(call);
+}
+
+bool rx_send_is_stuck(const struct rx_call *call, mono_ns now)
+{
+	if (now - call->soft_at < RX_OVERSIZE_NS || call->out_soft == call->out_next)
+		return false;
+	const struct rx_packet *p = *rx_send_slot(call, call->out_soft);
+	return RX_HEADER + p->len > call->conn->peer->size_proven;
 }
 
 /* --- out ----------------------------------------------------------------------------------- */
@@ -241,6 +255,8 @@ bool rx_send_emit(struct rx_call *call, mono_ns now, struct rx_datagram *out, bo
 		return false;
 	}
 	bool was_idle = call->flying == 0;
+	if (call->out_soft == call->out_next)
+		call->soft_at = now;
 	if (p->state == RX_PKT_LOST) {
 		call->lost--;
 	} else {
@@ -265,6 +281,8 @@ bool rx_send_emit(struct rx_call *call, mono_ns now, struct rx_datagram *out, bo
 	out->buf = p->buf;
 	out->off = p->off - RX_HEADER;
 	out->len = len;
+	/* made before the path shrank, and its number and seal are given: it cannot be made smaller */
+	out->fragment = len > c->peer->size_proven;
 	rx_header_put(p->buf->data + out->off, &h);
 
 	RX_COUNT(c->ep, data_out);

@@ -336,7 +336,7 @@ static void outgoing_header(struct msghdr *m, struct outgoing *o, const struct r
 static bool same_way(const struct rx_datagram *a, const struct rx_datagram *b)
 {
 	return a->peer.ip == b->peer.ip && a->peer.port == b->peer.port && a->local_ip == b->local_ip &&
-		!a->probe && !b->probe;
+		!a->probe && !b->probe && !a->fragment && !b->fragment;
 }
 
 /* How many datagrams from the head of the list may leave as one message. */
@@ -375,16 +375,18 @@ static void send_trouble(struct udp *u, const struct rx_datagram *list, unsigned
 		note_lost(u, list[0].peer, eno == EMSGSIZE);
 }
 
-static void send_probe(struct udp *u, const struct rx_datagram *d)
+/* A datagram that is to be treated otherwise on its way than the rest: rare. */
+static void send_alone(struct udp *u, const struct rx_datagram *d)
 {
 	struct outgoing o = {.count = 1};
 	struct iovec iov = {d->buf->data + d->off, d->len};
 	struct msghdr m;
 	outgoing_header(&m, &o, d, &iov);
-	if (!set(u->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE))
+	if (!set(u->fd, IPPROTO_IP, IP_MTU_DISCOVER, d->probe ? IP_PMTUDISC_PROBE : IP_PMTUDISC_DONT))
 		return; /* a probe that may be cut in pieces would prove the wrong thing */
-	/* a probe that is refused or lost is what probes are for: its silence is the answer */
-	(void)!sendmsg(u->fd, &m, 0);
+	/* a lost probe is what probes are for; that our own interface is too small is worth telling */
+	if (sendmsg(u->fd, &m, 0) < 0 && errno == EMSGSIZE)
+		note_lost(u, d->peer, true);
 	(void)set(u->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_WANT);
 }
 
@@ -396,8 +398,8 @@ void udp_send(struct udp *u, const struct rx_datagram *list, unsigned n, udp_ref
 	unsigned count = 0;
 	for (unsigned i = 0; i < n;) {
 		iov[i] = (struct iovec){list[i].buf->data + list[i].off, list[i].len};
-		if (list[i].probe) {
-			send_probe(u, &list[i++]);
+		if (list[i].probe || list[i].fragment) {
+			send_alone(u, &list[i++]);
 			continue;
 		}
 		unsigned run = run_length(u, list + i, n - i);

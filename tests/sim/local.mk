@@ -19,6 +19,11 @@ TESTS += tests/sim/test_hostile
 tests_sim_test_hostile_SOURCES = %reldir%/test_hostile.c
 tests_sim_test_hostile_LDADD = $(LIBS_SIM)
 
+check_PROGRAMS += tests/sim/test_path
+TESTS += tests/sim/test_path
+tests_sim_test_path_SOURCES = %reldir%/test_path.c
+tests_sim_test_path_LDADD = $(LIBS_SIM)
+
 EXTRA_PROGRAMS += tests/sim/bench_core
 tests_sim_bench_core_SOURCES = %reldir%/bench_core.c
 tests_sim_bench_core_LDADD = $(LIBS_CORE)

@@ -178,7 +178,8 @@ static void transmit(struct sim_end *e, const struct rx_datagram *d)
 	if (s->watch)
 		s->watch(s->watch_ctx, s->now, e->addr, d->peer, p, d->len);
 	bool lost = e->cut || chance(s, net->loss_ppm) ||
-		    (net->datagram_max && d->len > net->datagram_max);
+		    (net->datagram_max && d->len > net->datagram_max &&
+			    (!d->fragment || net->no_pieces));
 	mono_ns leaves = s->now;
 	if (net->bytes_per_sec && !lost) {
 		uint32_t queue = net->queue_bytes ? net->queue_bytes : 256 * 1024;

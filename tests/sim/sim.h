@@ -16,7 +16,9 @@ struct sim_net {
 	int64_t delay, jitter;  /* one way; a reordered datagram waits up to 4 times jitter more */
 	uint64_t bytes_per_sec; /* 0: any */
 	uint32_t queue_bytes;   /* of the rate limit; 0: 256 KiB */
-	uint32_t datagram_max;  /* larger ones vanish; 0: none do */
+	uint32_t datagram_max;  /* larger ones vanish without a word, but for those that may be cut in
+	                           pieces; 0: none do */
+	bool no_pieces;         /* those vanish too */
 };
 
 struct sim;

@@ -128,7 +128,7 @@ static void the_end_of_a_call_is_acknowledged_at_once_with_reason_delay(void **s
 	wire_pump(c.w);
 	const struct wire_out *o = wire_take_type(c.w, RX_ACK);
 	assert_hex(o->body, o->len,
-		"00000000 00000003 00000002 00000000 08 00 000000 000005a4 000005a4 000000ff "
+		"00000000 00000003 00000002 00000000 08 00 000000 00003ff8 00003ff8 000000ff "
 		"00000001");
 	assert_int_equal(o->h.flags, CLIENT | RX_F_SLOW_START_OK);
 	finish(&c);
@@ -381,14 +381,55 @@ static void nothing_above_1444_octets_is_sent_before_the_peer_names_a_size(void 
 	wire_free(w);
 }
 
-static void elsewhere_1444_octets_are_kept_whatever_the_peer_offers(void **state)
+/* A bulk sender whose peer has acknowledged the first 16 packets and offers `max_mtu`; what it sends
+ * next has been noted. */
+static struct client bulk(uint32_t max_mtu)
+{
+	struct client c = start(false, 40, 1416);
+	c.w->now += MSEC(10);
+	struct wire_ack a = {
+		.first = 17, .reason = RX_ACK_REQUESTED, .serial = 16, .max_mtu = max_mtu, .window = 20};
+	wire_flush(c.w);
+	ack(&c, 0, &a);
+	return c;
+}
+
+static void elsewhere_1444_octets_are_kept_until_a_probe_proves_more(void **state)
 {
 	(void)state;
-	struct client c = start(false, 1, 4);
-	struct wire_ack a = {
-		.first = 1, .list = "+", .reason = RX_ACK_REQUESTED, .serial = 1, .max_mtu = 16384};
+	struct client c = bulk(9000);
+	const struct wire_out *o = wire_take_type(c.w, RX_ACK);
+	assert_int_equal(RX_HEADER + o->len, 9000);
+	assert_int_equal(o->h.flags, CLIENT | ASK | RX_F_SLOW_START_OK);
+	assert_int_equal(o->body[16], RX_ACK_PING);
+	assert_int_equal(get32(o->body + 12), 0);
+	for (size_t i = RX_ACK_FIXED + RX_ACK_PAD + RX_ACK_TRAILER; i < o->len; i++)
+		assert_int_equal(o->body[i], 0);
+	rx_serial probe = o->h.serial;
+	assert_int_equal(rx_call_body_max(c.call), 1416);
+	/* neither the answer to something else nor another ACK with its serial proves anything */
+	struct wire_ack a = {.first = 17, .reason = RX_ACK_PING_RESPONSE, .serial = probe + 1,
+		.max_mtu = 9000, .window = 20};
+	ack(&c, 0, &a);
+	a.serial = probe;
+	a.reason = RX_ACK_REQUESTED;
 	ack(&c, 0, &a);
 	assert_int_equal(rx_call_body_max(c.call), 1416);
+	a.reason = RX_ACK_PING_RESPONSE;
+	ack(&c, 0, &a);
+	assert_int_equal(rx_call_body_max(c.call), 9000 - RX_HEADER);
+	a.max_mtu = 5692; /* and its word still counts */
+	ack(&c, 0, &a);
+	assert_int_equal(rx_call_body_max(c.call), 5692 - RX_HEADER);
+	finish(&c);
+}
+
+static void who_takes_no_more_than_1444_octets_is_not_probed(void **state)
+{
+	(void)state;
+	struct client c = bulk(1444);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(wire_take_type(c.w, RX_DATA)->h.seq, 17 + i);
 	finish(&c);
 }
 
@@ -722,7 +763,7 @@ TEST_MAIN(T(the_first_packet_of_a_call_is_what_the_protocol_shows),
 	T(a_challenge_without_a_call_is_ignored),
 	T(a_challenge_that_makes_no_sense_ends_the_connection),
 	T(nothing_above_1444_octets_is_sent_before_the_peer_names_a_size),
-	T(elsewhere_1444_octets_are_kept_whatever_the_peer_offers),
+	T(elsewhere_1444_octets_are_kept_until_a_probe_proves_more), T(who_takes_no_more_than_1444_octets_is_not_probed),
 	T(no_more_than_the_peers_window_is_sent),
 	T(a_packet_sent_again_has_a_new_serial_the_same_sequence_and_asks),
 	T(pings_of_the_peer_do_not_put_off_what_must_be_sent_again),

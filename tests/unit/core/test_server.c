@@ -427,7 +427,7 @@ static void an_ack_has_the_layout_of_the_protocol_with_three_zero_octets_before_
 	wire_feed(w, &in);
 	const struct wire_out *o = wire_take_type(w, RX_ACK);
 	assert_hex(o->body, o->len,
-		"00000000 00000001 00000001 00000055 01 01 01 000000 000005a4 000005a4 000000ff "
+		"00000000 00000001 00000001 00000055 01 01 01 000000 00003ff8 00003ff8 000000ff "
 		"00000001");
 	assert_int_equal(o->h.flags, RX_F_SLOW_START_OK);
 	assert_int_equal(o->h.seq, 0);
@@ -913,7 +913,7 @@ static void debug_tells_this_machine_of_connections_and_peers_to_the_end_of_the_
 	}
 	o = debug(w, here, 5, 0);
 	assert_int_equal(o->len, 132);
-	assert_hex(o->body, 8, "0a000002 1b59 05a4");
+	assert_hex(o->body, 8, "0a000002 1b59 3ff8");
 	assert_int_equal(get32(o->body + 88), RX_HEADER + 4);
 	o = debug(w, here, 5, 1);
 	assert_int_equal(get32(o->body), 0xffffffff);
