@@ -38,11 +38,10 @@ static struct db_options options(const struct vs_partition *p, bool create)
 		.create = create,
 		.exclusive = true,
 		/* Checkpoints sync, commits do not: a power loss takes the last commits but damages
-		 * nothing.  In power mode vs_volume_settle syncs the WAL, for several commits at once.
-		 * A long WAL makes checkpoints, and so syncs, rare. */
+		 * nothing.  In power mode vs_volume_settle syncs the WAL, for several commits at once. */
 		.sync = DB_SYNC_PROCESS,
 		.cache_kib = 4096,
-		.wal_pages = 8000,
+		.wal_pages = 2000, /* no more than the space that a full partition keeps back */
 	};
 }
 
