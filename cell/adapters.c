@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <string.h>
 
 /* --- addresses ----------------------------------------------------------------------------- */
@@ -37,9 +38,14 @@ size_t adapters_own_ips(const struct conf *conf, uint32_t *out, size_t cap)
 {
 	if (conf->listen.n == 1 && conf->listen.v[0] == 0)
 		return all_ips(out, cap);
-	size_t n = MIN(conf->listen.n, cap);
-	memcpy(out, conf->listen.v, n * sizeof(*out));
-	return n;
+	/* Who can be reached from elsewhere does not tell others of loopback. */
+	size_t n = 0;
+	for (size_t i = 0; i < conf->listen.n && n < cap; i++)
+		if (conf->listen.v[i] >> 24 != IN_LOOPBACKNET)
+			out[n++] = conf->listen.v[i];
+	for (size_t i = 0; n == 0 && i < conf->listen.n && i < cap; i++)
+		out[i] = conf->listen.v[i];
+	return n ? n : MIN(conf->listen.n, cap);
 }
 
 size_t adapters_database_servers(const struct conf *conf, uint16_t port, struct rx_addr *out, size_t cap)

@@ -11,8 +11,8 @@
 
 enum { ADAPTERS_ADDRS_MAX = 16 };
 
-/* Addresses that others reach this machine by: `listen`, or every address but loopback (loopback when
- * there is no other) for 0.0.0.0. */
+/* Addresses that others reach this machine by: `listen`, or every address for 0.0.0.0; loopback only
+ * when there is no other. */
 size_t adapters_own_ips(const struct conf *conf, uint32_t *out, size_t cap);
 /* The cell's database servers with `port`: as configured, or this machine. */
 size_t adapters_database_servers(const struct conf *conf, uint16_t port, struct rx_addr *out, size_t cap);

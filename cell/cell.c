@@ -424,7 +424,6 @@ static afs_err register_server(struct cell *c, const struct cell_watch *w)
 
 static afs_err run_reconcile(struct cell *c, const struct conf *conf, const struct cell_watch *w, const json_t *passwords)
 {
-	static const struct cell_watch nobody = {};
 	if (!c->self || (!c->fs && conf->user_count == 0 && conf->group_count == 0 && conf->administrators.n == 0))
 		return AFS_OK;
 	struct reconcile r = {
@@ -437,7 +436,7 @@ static afs_err run_reconcile(struct cell *c, const struct conf *conf, const stru
 		.changed = cell_port_changed,
 		.changed_ctx = c,
 		.audit = c->audit,
-		.watch = w ? w : &nobody,
+		.watch = w,
 		.passwords = passwords,
 		.all_or_nothing = state_is_fresh(c->state) && !c->kept_serving,
 	};
@@ -474,7 +473,8 @@ static afs_err start_client(struct cell *c, const struct cell_watch *w)
 	client_service(c->client, &callbacks);
 	pioctl_service(c->client, &tools);
 	/* Servers elsewhere cannot be reached from a port that is bound to loopback. */
-	uint32_t ip = conf->database_servers.n ? 0 : conf->listen.v[0], loopback = INADDR_LOOPBACK;
+	bool any = conf->database_servers.n || conf->listen.v[0] == 0;
+	uint32_t ip = any ? 0 : c->own_ips[0], loopback = INADDR_LOOPBACK;
 	TRY(open_ports(c, w, CELL_CLIENT, conf->roles.client.port, &callbacks, 1, WORKERS_CB, &ip, 1));
 	TRY(open_ports(c, w, CELL_CLIENT, (uint16_t)conf->client.tools_port, &tools, 1, WORKERS_CB, &loopback, 1));
 	err = client_start(c->client, c->roles[CELL_CLIENT].ports[0]);

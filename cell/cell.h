@@ -30,7 +30,7 @@ struct cell_watch {
  * again and CELL_PROBLEM has told why.  Asks for passwords on the controlling terminal where the
  * configuration says so.  Must run in the process that is to live: it starts threads. */
 afs_err cell_open(struct conf *conf, struct state *state, bool log_on_stderr, const struct cell_watch *watch, struct cell **out);
-/* Unmount, stop, close, in reverse order. */
+/* Unmount, stop, close, in reverse order.  `watch` may be NULL here, and nowhere else. */
 void cell_close(struct cell *c, const struct cell_watch *watch);
 
 /* Make the running cell match `conf` (taken).  `passwords` (may be NULL) maps users to new passwords.  What can only change with a restart is a CELL_PROBLEM
