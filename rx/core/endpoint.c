@@ -180,9 +180,28 @@ static void raw_abort(struct rx_endpoint *ep, const struct rx_datagram *in,
 	RX_COUNT(ep, aborts_out);
 }
 
+/* Answers to tools are longer than questions: an address that proved nothing gets them from the same
+ * allowance as all else.  Nobody can pretend to be on this machine. */
+static bool may_answer_tool(
+	struct rx_endpoint *ep, mono_ns now, struct rx_addr asker, size_t asked, size_t answer)
+{
+	if (rx_addr_is_loopback(asker))
+		return true;
+	struct rx_peer *p = rx_peer_get(ep, asker, now);
+	if (!p)
+		return false;
+	if (!p->proven)
+		p->bytes_in += asked;
+	bool may = p->proven || p->bytes_out + answer <= RX_AMPLIFY * p->bytes_in + RX_AMPLIFY_FREE;
+	if (may && !p->proven)
+		p->bytes_out += answer;
+	rx_peer_put(ep, p, now);
+	return may;
+}
+
 /* rx.md §15: answered only to those who call themselves clients, or two tools could play tennis. */
-static void answer_tool(
-	struct rx_endpoint *ep, const struct rx_datagram *in, const struct rx_header *h)
+static void answer_tool(struct rx_endpoint *ep, mono_ns now, const struct rx_datagram *in,
+	const struct rx_header *h)
 {
 	if (!(h->flags & RX_F_CLIENT))
 		return;
@@ -201,6 +220,8 @@ static void answer_tool(
 		r->len = RX_HEADER + rx_debug_answer(ep, in->peer, body, in->len - RX_HEADER,
 					     r->bytes + RX_HEADER);
 	}
+	if (!may_answer_tool(ep, now, in->peer, in->len, r->len))
+		ep->raw_count--;
 }
 
 /* --- in ------------------------------------------------------------------------------------ */
@@ -326,7 +347,7 @@ void rx_endpoint_receive(struct rx_endpoint *ep, mono_ns now, const struct rx_da
 	struct rx_header h;
 	rx_header_get(p, &h);
 	if (h.type == RX_VERSION || h.type == RX_DEBUG) {
-		answer_tool(ep, in, &h);
+		answer_tool(ep, now, in, &h);
 		return;
 	}
 	struct rx_conn *c = rx_conn_find(ep, &h, in->peer);

@@ -948,6 +948,26 @@ static void debug_shows_strangers_empty_lists_of_the_right_size(void **state)
 	wire_free(w);
 }
 
+static void tools_that_only_ask_get_no_more_than_three_times_what_they_sent_and_200_bytes(void **state)
+{
+	(void)state;
+	struct wire *w = wire_new(NULL);
+	uint64_t in = 0, out = 0;
+	for (int i = 0; i < 100; i++) {
+		struct rx_header h = {.epoch = 999, .call = 1, .type = i % 2 ? RX_DEBUG : RX_VERSION, .flags = 0x05};
+		uint8_t bytes[36] = {[31] = 3};
+		size_t n = i % 2 ? 36 : 28;
+		rx_header_put(bytes, &h);
+		wire_feed_raw(w, wire_peer, bytes, n);
+		in += n;
+		while (w->out_count)
+			out += RX_HEADER + wire_take(w)->len;
+		assert_in_range(out, 1, 3 * in + 200);
+	}
+	assert_in_range(out, 2 * in, 3 * in + 200);
+	wire_free(w);
+}
+
 /* --- bounds -------------------------------------------------------------------------------- */
 
 static void an_unproven_address_gets_at_most_three_times_what_it_sent_and_200_bytes(void **state)
@@ -1234,6 +1254,7 @@ TEST_MAIN(T(an_unknown_service_is_answered_with_a_raw_abort_made_from_the_header
 	T(debug_requests_for_what_is_not_there_are_answered_with_minus_8_twice),
 	T(debug_tells_this_machine_of_connections_and_peers_to_the_end_of_the_list),
 	T(debug_shows_strangers_empty_lists_of_the_right_size),
+	T(tools_that_only_ask_get_no_more_than_three_times_what_they_sent_and_200_bytes),
 	T(an_unproven_address_gets_at_most_three_times_what_it_sent_and_200_bytes),
 	T(the_reply_goes_out_once_the_address_has_echoed_a_serial),
 	T(a_small_reply_needs_no_proof_and_asks_for_it_on_the_way),
