@@ -14,6 +14,8 @@
 #include "cell/proto/fid.h"
 #include "rx/rpc/rpc.h"
 
+#include <signal.h>
+
 struct admin;
 
 enum admin_auth {
@@ -74,6 +76,16 @@ const char *admin_why(struct admin *a, afs_err err);
 /* What a code says, NULL for an unknown one. */
 const char *admin_code_text(int32_t code);
 
+/* --- steps --------------------------------------------------------------------------------- */
+
+/* Long work announces its steps to `say`, and stops before the next one once *stop is not 0. */
+void admin_watch(struct admin *a, void (*say)(void *ctx, const char *step), void *ctx, const volatile sig_atomic_t *stop);
+/* AFS_EINTR: stop now, and put right what was begun. */
+[[gnu::format(printf, 2, 3)]] afs_err admin_step(struct admin *a, const char *fmt, ...);
+bool admin_stopping(const struct admin *a); /* the next step will say so */
+/* A reason of the tool's own, for admin_why(); gives `err`. */
+[[gnu::format(printf, 3, 4)]] afs_err admin_refuse(struct admin *a, afs_err err, const char *fmt, ...);
+
 /* --- names --------------------------------------------------------------------------------- */
 
 /* A server by name or dotted address.  A name that stands for several addresses gives one that is not
@@ -81,6 +93,8 @@ const char *admin_code_text(int32_t code);
 afs_err admin_host_ip(struct admin *a, const char *name, uint32_t *ip);
 /* Its name, or its address in digits; lives as long as `a`. */
 const char *admin_host_name(struct admin *a, uint32_t ip);
+/* Two addresses of one file server, as far as the location database knows. */
+bool admin_same_server(struct admin *a, uint32_t x, uint32_t y);
 
 /* "a", "/vicepa", "vicepaa", "26": 0 to 255.  False: no partition. */
 bool admin_partition(const char *name, int32_t *id);

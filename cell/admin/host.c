@@ -3,6 +3,7 @@
  * Servers by name and by address.  Names are asked for once per run. */
 #include "cell/admin/inside.h"
 
+#include "cell/admin/calls.h"
 #include "cell/admin/session.h"
 #include "cell/base/text.h"
 
@@ -20,10 +21,8 @@ afs_err admin_host_ip(struct admin *a, const char *name, uint32_t *ip)
 		return AFS_OK;
 	struct addrinfo hint = {.ai_family = AF_INET, .ai_socktype = SOCK_DGRAM}, *list = NULL;
 	int code = getaddrinfo(name, NULL, &hint, &list);
-	if (code != 0) {
-		admin_set_reason(a, "there is no host \"%s\": %s", name, gai_strerror(code));
-		return AFS_ENOENT;
-	}
+	if (code != 0)
+		return admin_refuse(a, AFS_ENOENT, "there is no host \"%s\" (%s)", name, gai_strerror(code));
 	bool found = false;
 	for (struct addrinfo *i = list; i; i = i->ai_next) {
 		struct sockaddr_in sin;
@@ -57,6 +56,39 @@ const char *admin_host_name(struct admin *a, uint32_t ip)
 	*h = (struct session_host){a->hosts, ip, copy};
 	a->hosts = h;
 	return copy;
+}
+
+static const struct session_server *server_of(struct admin *a, uint32_t ip)
+{
+	for (struct session_server *s = a->servers; s; s = s->next)
+		if (s->asked == ip)
+			return s;
+	struct session_server *s = mem_new(struct session_server);
+	if (!s)
+		return NULL;
+	CLEANUP(arena) struct arena arena;
+	arena_init(&arena, ADMIN_FILE_MAX);
+	struct vl_get_addrs_u_in in = {.inaddr = {.Mask = VLADDR_IPADDR, .ipaddr = ip}};
+	struct vl_get_addrs_u_out out = {};
+	/* An address that is not registered stands for itself. */
+	if (VL_CALL(a, get_addrs_u, &in, &out, &arena) == AFS_OK) {
+		s->n = MIN(out.blkaddrs.n, (uint32_t)VL_ADDRS_MAX);
+		memcpy(s->ips, out.blkaddrs.v, s->n * sizeof(s->ips[0]));
+	}
+	s->asked = ip;
+	s->next = a->servers;
+	return a->servers = s;
+}
+
+bool admin_same_server(struct admin *a, uint32_t x, uint32_t y)
+{
+	if (x == y)
+		return true;
+	const struct session_server *s = server_of(a, x);
+	for (size_t i = 0; s && i < s->n; i++)
+		if (s->ips[i] == y)
+			return true;
+	return false;
 }
 
 /* Source: volserver.md §1: 0-25 are a-z, 26 + 26 i + j is two letters. */

@@ -97,6 +97,10 @@ void admin_close(struct admin *a)
 		mem_free(h->name);
 		mem_free(h);
 	}
+	for (struct session_server *s = a->servers, *next; s; s = next) {
+		next = s->next;
+		mem_free(s);
+	}
 	if (a->rx)
 		rpc_port_close(a->rx);
 	if (a->pool)
@@ -209,7 +213,7 @@ afs_err admin_db(struct admin *a, enum admin_service db, unsigned op, const void
 
 int32_t admin_code(const struct admin *a) { return a->proc ? a->code : 0; }
 
-void admin_set_reason(struct admin *a, const char *fmt, ...)
+afs_err admin_refuse(struct admin *a, afs_err err, const char *fmt, ...)
 {
 	va_list ap;
 	char text[512];
@@ -219,6 +223,7 @@ void admin_set_reason(struct admin *a, const char *fmt, ...)
 	a->proc = NULL;
 	buf_fini(&a->why);
 	buf_puts(&a->why, text);
+	return err;
 }
 
 /* What would help, for failures that people meet first. */
@@ -226,7 +231,7 @@ static void advise(struct admin *a, afs_err err)
 {
 	if (err == AFS_EACCESS || err == AFS_EPERM) {
 		if (a->token.ticket)
-			buf_printf(&a->why, "; the caller is %s, who is no superuser there", a->who.data);
+			buf_printf(&a->why, "; the caller is %s", a->who.data);
 		else
 			buf_puts(&a->why, "; the call was anonymous: get tickets of an administrator (kinit), or use "
 					  "-localauth as root on a server");
@@ -247,4 +252,30 @@ const char *admin_why(struct admin *a, afs_err err)
 	buf_putc(&a->why, ')');
 	advise(a, err);
 	return a->why.data ? a->why.data : "out of memory";
+}
+
+/* --- steps ------------------------------------------------------------------------------------ */
+
+void admin_watch(struct admin *a, void (*say)(void *ctx, const char *step), void *ctx, const volatile sig_atomic_t *stop)
+{
+	a->say = say;
+	a->say_ctx = ctx;
+	a->stop = stop;
+}
+
+bool admin_stopping(const struct admin *a) { return a->stop && *a->stop; }
+
+afs_err admin_step(struct admin *a, const char *fmt, ...)
+{
+	if (admin_stopping(a))
+		return admin_refuse(a, AFS_EINTR, "interrupted; what was begun was put right as far as it goes");
+	if (a->say) {
+		va_list ap;
+		char text[512];
+		va_start(ap, fmt);
+		vsnprintf(text, sizeof(text), fmt, ap);
+		va_end(ap);
+		a->say(a->say_ctx, text);
+	}
+	return AFS_OK;
 }

@@ -3,6 +3,7 @@
  * What a struct admin holds; this folder's own. */
 #pragma once
 #include "cell/admin/inside.h"
+#include "cell/proto/vl.h"
 
 struct session_host {
 	struct session_host *next;
@@ -14,6 +15,13 @@ struct session_conn {
 	uint32_t ip;
 	enum admin_service service;
 	struct rpc_conn *conn;
+};
+/* The addresses of one server. */
+struct session_server {
+	struct session_server *next;
+	uint32_t asked; /* the address that they were asked for by */
+	uint32_t ips[VL_ADDRS_MAX];
+	size_t n;
 };
 
 struct admin {
@@ -32,6 +40,8 @@ struct admin {
 	struct rx_addr peer;
 	struct session_conn *conns;
 	struct session_host *hosts;
+	struct session_server *servers;
+	void (*say)(void *ctx, const char *step);
+	void *say_ctx;
+	const volatile sig_atomic_t *stop;
 };
-
-[[gnu::format(printf, 2, 3)]] void admin_set_reason(struct admin *a, const char *fmt, ...);

@@ -5,3 +5,5 @@ cell_cli_libcli_a_SOURCES = %reldir%/acl_text.c %reldir%/acl_text.h %reldir%/cli
 # the administrators' suites
 cell_cli_libcli_a_SOURCES += %reldir%/pts.c %reldir%/pts.def %reldir%/pts.h %reldir%/pts_show.c %reldir%/pts_source.c \
 	%reldir%/suite.c %reldir%/suite.h
+cell_cli_libcli_a_SOURCES += %reldir%/vos.c %reldir%/vos.def %reldir%/vos.h %reldir%/vos_change.c %reldir%/vos_print.c \
+	%reldir%/vos_show.c %reldir%/vos_sync.c %reldir%/vos_vldb.c

@@ -178,7 +178,7 @@ static int id_arg(struct pts *p, size_t i, int sign, int32_t *out)
 
 static int create(struct cli *c, bool group)
 {
-	CLEANUP(pts) struct pts p;
+	CLEANUP(pts) struct pts p = {};
 	const char *const *names;
 	int status = pts_begin(&p, c);
 	if (status != CLI_OK)
@@ -238,7 +238,7 @@ static afs_err delete_one(struct pts *p, const struct pts_who *w, const void *ar
 static int for_names(struct cli *c, const char *what, afs_err (*each)(struct pts *, const struct pts_who *, const void *arg),
 	const void *arg)
 {
-	CLEANUP(pts) struct pts p;
+	CLEANUP(pts) struct pts p = {};
 	CLEANUP(heap) struct pts_who *w = NULL;
 	size_t n = 0;
 	int status = pts_begin(&p, c);
@@ -263,7 +263,7 @@ int pts_delete(struct cli *c) { return for_names(c, "delete", delete_one, NULL);
 
 static int members(struct cli *c, bool add)
 {
-	CLEANUP(pts) struct pts p;
+	CLEANUP(pts) struct pts p = {};
 	CLEANUP(heap) struct pts_who *users = NULL, *groups = NULL;
 	size_t user_n = 0, group_n = 0;
 	int status = pts_begin(&p, c);
@@ -303,7 +303,7 @@ int pts_removeuser(struct cli *c) { return members(c, false); }
 
 static int change(struct cli *c, const char *row, const char *new_name, const char *owner)
 {
-	CLEANUP(pts) struct pts p;
+	CLEANUP(pts) struct pts p = {};
 	struct pts_who who, to = {};
 	int status = pts_begin(&p, c);
 	if (status != CLI_OK)
@@ -388,7 +388,7 @@ int pts_setmax(struct cli *c)
 	} kinds[] = {{"group", PT_GROUP}, {"user", PT_USER}};
 	if (!cli_has(c, "group") && !cli_has(c, "user"))
 		return cli_misuse(c, "give -group or -user, or both");
-	CLEANUP(pts) struct pts p;
+	CLEANUP(pts) struct pts p = {};
 	int status = pts_begin(&p, c);
 	for (size_t i = 0; status == CLI_OK && i < ARRAY_SIZE(kinds) && !p.stop; i++) {
 		const char *text = cli_value(c, kinds[i].row);

@@ -32,7 +32,7 @@ static bool is_administrator(struct pts *p, int32_t id)
 
 int pts_examine(struct cli *c)
 {
-	CLEANUP(pts) struct pts p;
+	CLEANUP(pts) struct pts p = {};
 	CLEANUP(heap) struct pts_who *w = NULL;
 	size_t n = 0;
 	int status = pts_begin(&p, c);
@@ -83,7 +83,7 @@ int pts_examine(struct cli *c)
 
 int pts_listentries(struct cli *c)
 {
-	CLEANUP(pts) struct pts p;
+	CLEANUP(pts) struct pts p = {};
 	int status = pts_begin(&p, c);
 	if (status != CLI_OK)
 		return status;
@@ -124,7 +124,7 @@ int pts_listentries(struct cli *c)
 
 int pts_listmax(struct cli *c)
 {
-	CLEANUP(pts) struct pts p;
+	CLEANUP(pts) struct pts p = {};
 	int status = pts_begin(&p, c);
 	if (status != CLI_OK)
 		return status;
@@ -244,7 +244,7 @@ static afs_err one_list(struct pts *p, const struct pts_who *w, bool super, json
 
 int pts_membership(struct cli *c)
 {
-	CLEANUP(pts) struct pts p;
+	CLEANUP(pts) struct pts p = {};
 	CLEANUP(heap) struct pts_who *w = NULL;
 	size_t n = 0;
 	int status = pts_begin(&p, c);
@@ -289,7 +289,7 @@ static afs_err owned(struct pts *p, int32_t id, struct ids *out)
 
 int pts_listowned(struct cli *c)
 {
-	CLEANUP(pts) struct pts p;
+	CLEANUP(pts) struct pts p = {};
 	CLEANUP(heap) struct pts_who *w = NULL;
 	size_t n = 0;
 	int status = pts_begin(&p, c);
