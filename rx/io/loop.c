@@ -283,10 +283,10 @@ static bool lonely_caller(struct port *p) REQUIRES(p->rpc.lock)
 }
 
 /* Leave the socket to borrowers for a while.  True: it is this thread's again. */
-static bool io_park(struct port *p, mono_ns *park, unsigned *seen)
+static bool io_park(struct port *p, mono_ns until, mono_ns *park, unsigned *seen)
 {
 	atomic_store(&p->parks_long, *park > PARK);
-	(void)poll_until(p, false, p->wake_fd, clk_mono() + *park); /* it polls nothing to receive from */
+	(void)poll_until(p, false, p->wake_fd, MIN(until, clk_mono() + *park)); /* it polls nothing to receive from */
 	atomic_store(&p->parks_long, false);
 	unsigned borrows = atomic_load(&p->borrows);
 	bool active = borrows != *seen;
@@ -343,7 +343,7 @@ static void *io_main(void *arg)
 		}
 		if (mine) {
 			receive = poll_until(p, true, p->wake_fd, until);
-		} else if (io_park(p, &park, &seen)) {
+		} else if (io_park(p, until, &park, &seen)) {
 			mine = receive = true;
 			p->lonely = 0;
 		}
