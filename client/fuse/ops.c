@@ -387,9 +387,15 @@ static void op_setattr(
 		.size = (uint64_t)attr->st_size,
 		.set_mtime = valid & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW),
 		.mtime = valid & FUSE_SET_ATTR_MTIME_NOW ? cm_wall_sec(f->cm)
-							 : clk_wire_sec(SEC(attr->st_mtim.tv_sec)),
+							 : (uint32_t)attr->st_mtim.tv_sec,
 	};
 	struct cm_attr a;
+	/* AFS keeps unsigned 32-bit seconds; a time it cannot hold is refused, as POSIX has it */
+	if (set.set_mtime && !(valid & FUSE_SET_ATTR_MTIME_NOW) &&
+		(attr->st_mtim.tv_sec < 0 || attr->st_mtim.tv_sec > (time_t)UINT32_MAX)) {
+		reply_err(req, AFS_EINVAL);
+		return;
+	}
 	afs_err err = node_vnode(f, n, req_uid(req), &v);
 	if (!err && set.set_size && !(file && file->writes))
 		err = cm_access(v, req_uid(req), W_OK);

@@ -32,7 +32,7 @@ static const char *subfolder(const struct vs_partition *p, int parent_fd)
 	return parent_fd == p->tmp_fd ? "tmp" : "vol";
 }
 
-static struct db_options options(const struct vs_partition *p, bool create)
+static struct db_options options(bool create)
 {
 	return (struct db_options){
 		.create = create,
@@ -52,7 +52,7 @@ static afs_err open_db(
 	char *path = mem_printf("%s/%s/%s/meta.db", p->path, subfolder(p, parent_fd), name);
 	if (!path)
 		return AFS_ENOMEM;
-	struct db_options opt = options(p, create);
+	struct db_options opt = options(create);
 	return vs_err_of_db(db_open(path, &vs_schema, &opt, out));
 }
 
