@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Both ends of the control socket (ctl.h).  One thread accepts; each request runs on its own, at
- * most CONNS_MAX at once, and a client that says nothing is dropped after ASK_TIMEOUT_S.  Paths
- * longer than a sockaddr_un holds are reached through /proc/self/fd. */
+ * Both ends of the control socket (ctl.h).  One thread accepts and never waits for a client; each
+ * request runs on its own.  Who has not said what he wants after ASK_TIMEOUT_S is dropped, and who has
+ * too many connections, so that nobody keeps the cell's owner from being heard.  Paths longer than a
+ * sockaddr_un holds are reached through /proc/self/fd. */
 #include "cell/ctl.h"
 
 #include "cell/base/buf.h"
+#include "cell/base/clk.h"
 #include "cell/base/list.h"
 #include "cell/base/log.h"
 #include "cell/base/mem.h"
@@ -23,7 +25,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { CONNS_MAX = 32, SETS_MAX = 16, ASK_TIMEOUT_S = 10 };
+enum { SETS_MAX = 16, ASK_TIMEOUT_S = 10 };
+/* at once: of root and the owner, of one other user, of all others */
+enum { CONNS_OWNER = 64, CONNS_USER = 32, CONNS_USERS = 96 };
 
 struct verb_set {
 	const struct ctl_verb *verbs;
@@ -49,6 +53,7 @@ struct ctl_conn {
 	struct list in_server;
 	struct ctl_server *server;
 	int fd;
+	struct ucred who;
 	char *text; /* of the error, when ctl_refuse gave one */
 };
 
@@ -108,8 +113,9 @@ static bool send_line(int fd, json_t *value /* taken */)
 	return done == n;
 }
 
-/* The next line of `fd` without its newline, taken out of `in`; bytes after it stay. */
-static afs_err read_line(int fd, struct buf *in, char **line)
+/* The next line of `fd` without its newline, taken out of `in`; bytes after it stay.  Waits until
+ * `deadline`, of clk_mono(). */
+static afs_err read_line(int fd, struct buf *in, mono_ns deadline, char **line)
 {
 	for (;;) {
 		char *nl = in->len ? memchr(in->data, '\n', in->len) : NULL;
@@ -123,11 +129,17 @@ static afs_err read_line(int fd, struct buf *in, char **line)
 		if (in->len >= CTL_LINE_MAX)
 			return AFS_ETOOBIG;
 		char some[4096];
+		if (deadline != MONO_NEVER) {
+			mono_ns left = deadline - clk_mono();
+			struct pollfd p = {.fd = fd, .events = POLLIN};
+			if (left <= 0 || poll(&p, 1, (int)(left / 1000000) + 1) == 0)
+				return AFS_ETIMEDOUT;
+		}
 		ssize_t k = recv(fd, some, sizeof(some), 0);
 		if (k < 0 && errno == EINTR)
 			continue;
 		if (k < 0)
-			return errno == EAGAIN ? AFS_ETIMEDOUT : afs_err_from_errno(errno);
+			return afs_err_from_errno(errno);
 		if (k == 0)
 			return AFS_EEOF;
 		buf_put(in, some, (size_t)k);
@@ -170,6 +182,8 @@ bool ctl_bool(const struct ctl_request *rq, const char *name)
 	return json_is_true(json_object_get(rq->args, name));
 }
 
+static bool is_owner(uid_t uid) { return uid == 0 || uid == geteuid(); }
+
 static const struct ctl_verb *find_verb(const struct ctl_server *s, const char *name, void **ctx)
 {
 	for (size_t i = 0; i < s->set_count; i++)
@@ -188,23 +202,20 @@ static afs_err run_request(struct ctl_request *rq, json_t *out)
 	const struct ctl_verb *verb = name ? find_verb(rq->conn->server, name, &ctx) : NULL;
 	if (!verb)
 		return ctl_refuse(rq, AFS_ENOTSUP, "this cell does not know the request \"%s\"", name ? name : "");
-	if (verb->need == CTL_OWNER && rq->uid != 0 && rq->uid != geteuid())
+	if (verb->need == CTL_OWNER && !is_owner(rq->uid))
 		return ctl_refuse(rq, AFS_EACCESS, "only root and the user who runs the cell may do that");
 	return verb->run(ctx, rq, out);
 }
 
 static void answer(struct ctl_conn *conn)
 {
-	struct ucred who;
-	socklen_t n = sizeof(who);
 	CLEANUP(buf) struct buf in = {};
 	CLEANUP(str) char *line = NULL;
-	if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &who, &n) != 0
-		|| read_line(conn->fd, &in, &line) != AFS_OK)
+	if (read_line(conn->fd, &in, clk_mono() + SEC(ASK_TIMEOUT_S), &line) != AFS_OK)
 		return;
 	json_t *args = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
 	json_t *out = json_object();
-	struct ctl_request rq = {.args = args, .uid = who.uid, .gid = who.gid, .pid = who.pid, .conn = conn};
+	struct ctl_request rq = {.args = args, .uid = conn->who.uid, .gid = conn->who.gid, .pid = conn->who.pid, .conn = conn};
 	afs_err err = !out ? AFS_ENOMEM
 		      : json_is_object(args) ? run_request(&rq, out)
 					     : ctl_refuse(&rq, AFS_EINVAL, "the request is not a JSON object");
@@ -235,24 +246,46 @@ static void *conn_thread(void *arg)
 	return NULL;
 }
 
+static bool has_room_locked(struct ctl_server *s, uid_t uid) REQUIRES(s->lock)
+{
+	unsigned his = 0, owners = 0, others = 0;
+	list_each (e, &s->conns) {
+		uid_t u = list_entry(e, struct ctl_conn, in_server)->who.uid;
+		his += u == uid;
+		owners += is_owner(u);
+		others += !is_owner(u);
+	}
+	return is_owner(uid) ? owners < CONNS_OWNER : his < CONNS_USER && others < CONNS_USERS;
+}
+
 static void take_conn(struct ctl_server *s, int fd)
 {
 	struct timeval patience = {.tv_sec = ASK_TIMEOUT_S};
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	struct ctl_conn *conn = mem_new(struct ctl_conn);
-	if (!conn) {
+	socklen_t n = sizeof(conn->who);
+	if (!conn || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &conn->who, &n) != 0) {
+		mem_free(conn);
 		close(fd);
 		return;
 	}
 	conn->server = s;
 	conn->fd = fd;
 	mtx_lock(&s->lock);
-	while (s->conn_count >= CONNS_MAX)
-		cond_wait(&s->idle, &s->lock);
-	s->conn_count++;
-	list_push_back(&s->conns, &conn->in_server);
+	bool room = has_room_locked(s, conn->who.uid);
+	if (room) {
+		s->conn_count++;
+		list_push_back(&s->conns, &conn->in_server);
+	}
 	mtx_unlock(&s->lock);
+	if (!room) {
+		/* a line fits the buffer of a fresh socket: this does not wait */
+		(void)send_line(fd, json_pack("{s:s, s:s}", "error", afs_err_name(AFS_EBUSY), "text",
+					    "too many requests at once; ask again"));
+		close(fd);
+		mem_free(conn);
+		return;
+	}
 
 	pthread_t t;
 	pthread_attr_t attr;
@@ -327,7 +360,7 @@ afs_err ctl_server_start(struct ctl_server *s)
 		return log_error(afs_err_from_errno(errno), "cell.control.bind_failed socket=%s err=%s", s->path,
 			strerror(errno));
 	s->bound = true;
-	if (chmod(s->path, 0666) != 0 || listen(s->fd, CONNS_MAX) != 0
+	if (chmod(s->path, 0666) != 0 || listen(s->fd, SOMAXCONN) != 0
 		|| pthread_create(&s->thread, NULL, accept_thread, s) != 0)
 		return log_error(AFS_EIO, "cell.control.start_failed socket=%s", s->path);
 	s->started = true;
@@ -400,7 +433,7 @@ afs_err ctl_ask(const char *socket_path, json_t *request, json_t **out, char **t
 	CLEANUP(buf) struct buf in = {};
 	for (;;) {
 		CLEANUP(str) char *line = NULL;
-		err = read_line(fd, &in, &line);
+		err = read_line(fd, &in, MONO_NEVER, &line);
 		if (err != AFS_OK) {
 			*text = err == AFS_EEOF ? mem_strdup("the cell went away before it answered")
 						: no_answer(socket_path, err);

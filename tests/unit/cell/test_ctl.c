@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/lib/test.h"
 
+#include "cell/base/clk.h"
 #include "cell/base/mem.h"
 #include "cell/ctl.h"
 
@@ -139,6 +140,84 @@ static void a_stranger_may_not_use_the_owners_verbs(void **state)
 	test_scratch_free(dir);
 }
 
+/* Connects, says nothing, and gives the descriptor. */
+static int mute(const char *path)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", path);
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	return fd >= 0 && connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0 ? fd : -1;
+}
+
+static void a_stranger_who_says_nothing_keeps_nobody_else_from_being_heard(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	char *dir = test_scratch();
+	assert_int_equal(chmod(dir, 0755), 0);
+	CLEANUP(str) char *path = mem_printf("%s/s", dir);
+	struct ctl_server *s = serve(path);
+	int ready[2], end[2];
+	assert_int_equal(pipe(ready), 0);
+	assert_int_equal(pipe(end), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		char reply[256] = "", c = 0;
+		int fd = -1;
+		close(end[1]);
+		if (setuid(65534) != 0)
+			_exit(9);
+		for (int i = 0; i < 300; i++)
+			if ((fd = mute(path)) < 0)
+				_exit(8);
+		/* the last is one too many */
+		if (recv(fd, reply, sizeof(reply) - 1, 0) <= 0 || !strstr(reply, "BUSY"))
+			_exit(1);
+		if (write(ready[1], &c, 1) != 1 || read(end[0], &c, 1) != 0)
+			_exit(7);
+		_exit(0);
+	}
+	char c;
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	json_t *out;
+	CLEANUP(str) char *text = NULL;
+	mono_ns from = clk_mono();
+	assert_ok(ctl_ask(path, json_pack("{s:s}", "verb", "echo"), &out, &text, NULL, NULL));
+	json_decref(out);
+	assert_true(clk_mono() - from < SEC(5));
+	from = clk_mono();
+	ctl_server_free(s);
+	assert_true(clk_mono() - from < SEC(5));
+	for (int i = 0; i < 2; i++) {
+		close(ready[i]);
+		close(end[i]);
+	}
+	int status = 0;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	test_scratch_free(dir);
+}
+
+static void a_request_that_drips_is_dropped_in_time(void **state)
+{
+	(void)state;
+	char *dir = test_scratch();
+	CLEANUP(str) char *path = mem_printf("%s/s", dir);
+	struct ctl_server *s = serve(path);
+	int fd = mute(path);
+	assert_true(fd >= 0);
+	mono_ns from = clk_mono();
+	while (send(fd, " ", 1, MSG_NOSIGNAL) == 1) {
+		assert_true(clk_mono() - from < SEC(20));
+		usleep(200000);
+	}
+	assert_true(clk_mono() - from > SEC(8));
+	close(fd);
+	ctl_server_free(s);
+	test_scratch_free(dir);
+}
+
 static void nobody_there_is_told_with_what_to_do(void **state)
 {
 	(void)state;
@@ -271,6 +350,7 @@ static void many_may_ask_at_once(void **state)
 }
 
 TEST_MAIN(T(a_verb_gets_its_arguments_and_who_asks), T(an_error_comes_with_its_name_and_words),
-	T(progress_comes_before_the_answer), T(a_stranger_may_not_use_the_owners_verbs), T(nobody_there_is_told_with_what_to_do),
+	T(progress_comes_before_the_answer), T(a_stranger_may_not_use_the_owners_verbs),
+	T(a_stranger_who_says_nothing_keeps_nobody_else_from_being_heard), T(a_request_that_drips_is_dropped_in_time), T(nobody_there_is_told_with_what_to_do),
 	T(a_dead_socket_is_replaced_and_a_living_one_is_not), T(a_path_longer_than_a_socket_address_works),
 	T(nonsense_is_refused_and_the_server_lives_on), T(many_may_ask_at_once))
