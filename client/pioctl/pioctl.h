@@ -13,9 +13,11 @@
 /* The service, for a port on the loopback address.  `client` outlives the port. */
 void pioctl_service(struct client *client, struct rpc_service *out);
 
-/* The user that owns the UDP socket bound to `addr` (a loopback address) on this machine, as
- * `table` (/proc/net/udp) says; false when there is none. */
-bool pioctl_socket_owner(const char *table, struct rx_addr addr, uid_t *uid);
+/* Who could have sent from `addr` (a loopback address of this machine), as `table` (/proc/net/udp or
+ * udp6) says: HIS when `uid` or root owns each socket that may send from there.  Sockets can share a
+ * port, a general one with one of a single address, so one that is another's is enough to doubt it. */
+enum pioctl_socket { PIOCTL_SOCKET_NONE, PIOCTL_SOCKET_HIS, PIOCTL_SOCKET_OTHERS };
+enum pioctl_socket pioctl_socket_of(const char *table, struct rx_addr addr, uid_t uid);
 
 /* One call, without the network: `in` and what comes out are the blobs of pioctl.md.  *out is bytes
  * in `arena`.  Gives 0 or the errno that the tool sees. */

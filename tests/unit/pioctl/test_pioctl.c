@@ -184,23 +184,44 @@ static void unlog_drops_the_callers_tokens_only(void **state)
 	assert_int_equal(call(PIOCTL_GETTOK2, "", &a, &out), ENOTCONN);
 }
 
-static void the_owner_of_a_socket_is_read_from_the_kernels_table(void **state)
+static void a_caller_is_who_owns_every_socket_that_may_have_sent(void **state)
 {
 	(void)state;
 	char *dir = test_scratch();
 	char *path = mem_printf("%s/udp", dir);
 	FILE *f = fopen(path, "w");
-	uid_t uid = 99;
 	fputs("   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 	      "  331: 0100007F:1B59 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 1 2 0 0\n"
-	      "  332: 00000000:9C41 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 1 2 0 0\n",
+	      "  332: 00000000:9C41 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 1 2 0 0\n"
+	      /* root's general socket and a user's of one address share a port */
+	      "  333: 00000000:9C42 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 1 2 0 0\n"
+	      "  334: 0100007F:9C42 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 1 2 0 0\n"
+	      /* as /proc/net/udp6 has them: any address, IPv4's 127.0.0.1, and one that is not IPv4 */
+	      "  335: 00000000000000000000000000000000:9C43 00000000000000000000000000000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 1 2 0 0\n"
+	      "  336: 0000000000000000FFFF00000100007F:9C44 00000000000000000000000000000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 1 2 0 0\n"
+	      "  337: 00000000000000000000000001000000:9C45 00000000000000000000000000000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 1 2 0 0\n",
 		f);
 	fclose(f);
-	assert_true(pioctl_socket_owner(path, (struct rx_addr){0x7f000001, 0x1b59}, &uid));
-	assert_int_equal(uid, 0);
-	assert_true(pioctl_socket_owner(path, (struct rx_addr){0x7f000001, 0x9c41}, &uid));
-	assert_int_equal(uid, 1000);
-	assert_false(pioctl_socket_owner(path, (struct rx_addr){0x7f000002, 0x1b59}, &uid));
+	static const struct {
+		struct rx_addr addr;
+		uid_t uid;
+		enum pioctl_socket want;
+	} rows[] = {
+		{{0x7f000001, 0x1b59}, 1000, PIOCTL_SOCKET_HIS},
+		{{0x7f000002, 0x1b59}, 1000, PIOCTL_SOCKET_NONE},
+		{{0x7f000001, 0x9c41}, 1000, PIOCTL_SOCKET_HIS},
+		{{0x7f000001, 0x9c41}, 1001, PIOCTL_SOCKET_OTHERS},
+		{{0x7f000001, 0x9c41}, 0, PIOCTL_SOCKET_OTHERS},
+		{{0x7f000001, 0x9c42}, 1000, PIOCTL_SOCKET_HIS},
+		{{0x7f000001, 0x9c42}, 1001, PIOCTL_SOCKET_OTHERS},
+		{{0x7f000001, 0x9c43}, 1000, PIOCTL_SOCKET_HIS},
+		{{0x7f000001, 0x9c43}, 1001, PIOCTL_SOCKET_OTHERS},
+		{{0x7f000001, 0x9c44}, 1000, PIOCTL_SOCKET_HIS},
+		{{0x7f000002, 0x9c44}, 1000, PIOCTL_SOCKET_NONE},
+		{{0x7f000001, 0x9c45}, 1000, PIOCTL_SOCKET_NONE},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_int_equal(pioctl_socket_of(path, rows[i].addr, rows[i].uid), rows[i].want);
 	mem_free(path);
 	test_scratch_free(dir);
 }
@@ -208,4 +229,4 @@ static void the_owner_of_a_socket_is_read_from_the_kernels_table(void **state)
 TEST_MAIN(T(a_token_set_the_old_way_is_held), T(a_token_set_the_new_way_is_held_and_comes_back),
 	T(a_short_ticket_is_padded_when_got_the_old_way), T(an_index_past_the_end_is_no_error_to_tools),
 	T(malformed_blobs_are_refused), T(unlog_drops_the_callers_tokens_only),
-	T(the_owner_of_a_socket_is_read_from_the_kernels_table))
+	T(a_caller_is_who_owns_every_socket_that_may_have_sent))
