@@ -348,6 +348,7 @@ static afs_err open_ports(struct cell *c, const struct cell_watch *w, enum cell_
 			.acceptor = c->keys ? (struct rx_sec_acceptor){rxkad_accept, &c->rxkad} : (struct rx_sec_acceptor){},
 			.workers = r->workers,
 			.pool = c->pool,
+			.abort_threshold = role == CELL_FS ? (uint32_t)c->conf->fileserver.abort_threshold : 0,
 		};
 		afs_err err = rpc_port_open(&pc, &r->ports[r->port_count]);
 		if (err != AFS_OK)

@@ -113,6 +113,10 @@ struct conf {
 		struct conf_role fileserver, volserver, vlserver, ptserver, client;
 	} roles;
 
+	struct {
+		int64_t abort_threshold; /* rx_endpoint_config; 0: none */
+	} fileserver;
+
 	struct conf_partition *partitions;
 	size_t partition_count;
 

@@ -76,6 +76,7 @@ struct rx_call *rx_call_open(struct rx_conn *c, unsigned channel, uint32_t numbe
 	ch->number = number;
 	ch->end = RX_END_NONE;
 	ch->tx = 0;
+	ch->abort_at = MONO_NEVER; /* of the call before: nobody waits for it any more */
 	c->live++;
 	list_remove(&c->idle_link);
 	if (call->is_server) {
@@ -184,6 +185,7 @@ void rx_call_end_and_tell(struct rx_call *call, mono_ns now, afs_err err, int32_
 	struct rx_conn *c = call->conn;
 	struct rx_channel *ch = call->chan;
 	bool started = call->is_server || call->out_next > 1;
+	bool delayed = call->is_server && call->app_done && rx_chan_delays_abort(c, ch, now, code);
 	if (started) {
 		ch->end = RX_END_ABORTED;
 		ch->code = code;
@@ -192,7 +194,7 @@ void rx_call_end_and_tell(struct rx_call *call, mono_ns now, afs_err err, int32_
 	}
 	rx_conn_ref(c);
 	rx_call_end(call, now, err, code);
-	if (started && !c->failed && !c->gone)
+	if (started && !delayed && !c->failed && !c->gone)
 		rx_chan_tx(c, ch, RX_TX_CHAN_ABORT);
 	rx_conn_unref(c);
 }

@@ -128,6 +128,8 @@ static struct rx_conn *make(struct rx_endpoint *ep, mono_ns now, struct rx_addr 
 	list_init(&c->idle_link);
 	for (int i = 0; i < RX_CONN_DUES; i++)
 		c->due[i] = MONO_NEVER;
+	for (int i = 0; i < 4; i++)
+		c->chan[i].abort_at = MONO_NEVER;
 	/* A server's serials begin where nobody can guess: who echoes one has seen it (peer.c). */
 	c->first_serial = is_server ? ep->config.random(ep->config.random_ctx) >> 4 : 0;
 	c->serial = c->first_serial;
@@ -265,6 +267,7 @@ void rx_conn_fail(
 	c->code = code;
 	c->tx = 0;
 	rx_conn_set_due(c, RX_CONN_CHALLENGE, MONO_NEVER);
+	rx_conn_set_due(c, RX_CONN_DELAYED, MONO_NEVER);
 	for (int i = 0; i < 4; i++)
 		if (c->chan[i].call)
 			rx_call_end(c->chan[i].call, now, err, code);
@@ -415,6 +418,37 @@ void rx_conn_set_due(struct rx_conn *c, enum rx_conn_due what, mono_ns at)
 		rx_heap_sooner(&c->ep->heap, &c->timer, at);
 }
 
+bool rx_chan_delays_abort(struct rx_conn *c, struct rx_channel *ch, mono_ns now, int32_t code)
+{
+	if (!c->ep->config.abort_threshold || code == RX_OPCODE_UNKNOWN)
+		return false;
+	if (ch->failures && ch->failure != code)
+		ch->failures = 0;
+	ch->failure = code;
+	if (ch->failures < c->ep->config.abort_threshold) {
+		ch->failures++;
+		return false;
+	}
+	RX_COUNT(c->ep, aborts_delayed);
+	ch->abort_at = now + RX_ABORT_DELAY_NS;
+	rx_conn_set_due(c, RX_CONN_DELAYED, MIN(c->due[RX_CONN_DELAYED], ch->abort_at));
+	return true;
+}
+
+static void delayed_aborts(struct rx_conn *c, mono_ns now)
+{
+	c->due[RX_CONN_DELAYED] = MONO_NEVER;
+	for (int i = 0; i < 4; i++) {
+		struct rx_channel *ch = &c->chan[i];
+		if (ch->abort_at <= now) {
+			ch->abort_at = MONO_NEVER;
+			rx_chan_tx(c, ch, RX_TX_CHAN_ABORT);
+		} else {
+			c->due[RX_CONN_DELAYED] = MIN(c->due[RX_CONN_DELAYED], ch->abort_at);
+		}
+	}
+}
+
 static mono_ns soonest(const struct rx_conn *c)
 {
 	mono_ns at = MONO_NEVER;
@@ -427,6 +461,8 @@ void rx_conn_tick(struct rx_conn *c, mono_ns now)
 {
 	if (c->due[RX_CONN_CHALLENGE] <= now)
 		challenge_again(c, now);
+	if (c->due[RX_CONN_DELAYED] <= now && !c->failed)
+		delayed_aborts(c, now);
 	if (c->due[RX_CONN_ABORT] <= now) {
 		c->due[RX_CONN_ABORT] = MONO_NEVER;
 		rx_conn_tx(c, RX_TX_ABORT);

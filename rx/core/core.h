@@ -123,6 +123,9 @@ struct rx_endpoint_config {
 	uint32_t window_bytes; /* and in bytes, per call; 0: default */
 	uint32_t conns_max, calls_per_peer_max; /* 0: defaults */
 	int64_t dead_ns, idle_ns;               /* of server connections; 0: 12 s, 60 s */
+	/* More calls in a row on one channel than this that end with the same code are answered
+	 * only 3 s later: a client that spins on a failure.  0: never.  Unknown opcodes never are. */
+	uint32_t abort_threshold;
 	const char *version;                    /* answer to VERSION requests */
 	void (*trace)(void *ctx, mono_ns now, bool out, struct rx_addr peer, const uint8_t *dgram,
 		size_t len);

@@ -260,6 +260,8 @@ static void late_packet(struct rx_conn *c, struct rx_channel *ch, const struct r
 {
 	if (h->type == RX_ABORT)
 		return;
+	if (ch->abort_at != MONO_NEVER)
+		return; /* it will hear soon enough */
 	if (ch->end == RX_END_ABORTED) {
 		rx_chan_tx(c, ch, RX_TX_CHAN_ABORT);
 	} else if (ch->end == RX_END_DONE && h->type == RX_DATA) {

@@ -120,6 +120,7 @@ enum {
 	RX_CHALLENGES = 50, /* rx.md §11 */
 	RX_PROBE_AFTER = 16, /* packets of a call: only bulk is worth probing for */
 	RX_PROBE_TRIES = 2,
+	RX_OPCODE_UNKNOWN = -455, /* RXGEN_OPCODE: asking what there is, not spinning on it */
 	RX_RAW_MAX = 320,
 	RX_RAW_QUEUE = 128,
 	RX_RING_SMALL = 8,
@@ -139,6 +140,7 @@ enum {
 #define RX_CONN_LINGER_NS SEC(3) /* a client connection let go still answers late packets */
 #define RX_CHALLENGE_NS SEC(2)
 #define RX_RESPONSE_REFUSED_NS SEC(1)
+#define RX_ABORT_DELAY_NS SEC(3) /* rx.md §3.5 */
 #define RX_ACK_DELAY_NS MSEC(100)
 #define RX_ACK_DELAY_REPLY_NS MSEC(400)
 #define RX_RTO_FIRST_NS SEC(1)
@@ -250,6 +252,9 @@ struct rx_channel {
 		number; /* highest seen (server) or used (client); kept for the connection's life */
 	rx_seq last_in; /* of the call that ended: the last sequence that came */
 	int32_t code;   /* of an abort that we sent */
+	uint32_t failures; /* server: calls in a row that our side ended with `failure` */
+	int32_t failure;
+	mono_ns abort_at; /* server: the ABORT waits until then; MONO_NEVER: it does not */
 	rx_serial ack_serial;
 	uint8_t end, tx, ack_reason;
 	bool busy;            /* client: the server said BUSY and no call has succeeded since */
@@ -257,7 +262,7 @@ struct rx_channel {
 	uint16_t own_window;  /* last announced by us; 0: none */
 };
 
-enum rx_conn_due { RX_CONN_CHALLENGE, RX_CONN_ABORT, RX_CONN_DOOM, RX_CONN_IDLE, RX_CONN_DUES };
+enum rx_conn_due { RX_CONN_CHALLENGE, RX_CONN_DELAYED, RX_CONN_ABORT, RX_CONN_DOOM, RX_CONN_IDLE, RX_CONN_DUES };
 
 struct rx_conn {
 	struct map_node node;
@@ -302,6 +307,8 @@ void rx_conn_receive(
 void rx_conn_tick(struct rx_conn *c, mono_ns now);
 void rx_conn_tx(struct rx_conn *c, unsigned what);
 void rx_chan_tx(struct rx_conn *c, struct rx_channel *ch, unsigned what);
+/* A server's call ends with `code`: is the ABORT put off?  Then it is on the timer. */
+bool rx_chan_delays_abort(struct rx_conn *c, struct rx_channel *ch, mono_ns now, int32_t code);
 bool rx_conn_emit(struct rx_conn *c, mono_ns now, struct rx_datagram *out);
 void rx_conn_fail(
 	struct rx_conn *c, mono_ns now, afs_err err, int32_t code, bool tell, int64_t after);

@@ -98,6 +98,7 @@ void rx_call_send(struct rx_call *call, mono_ns now, struct rx_packet *list)
 		if (p->last) {
 			call->out_last = p->seq;
 			call->app_done |= call->is_server;
+			call->chan->failures = 0;
 		}
 	}
 	call->progress = now;

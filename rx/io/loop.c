@@ -387,6 +387,7 @@ static afs_err port_start(struct port *p, const struct rpc_port_config *config)
 		.wall = endpoint_wall,
 		.loopback_big = !config->max_datagram,
 		.max_datagram = config->max_datagram,
+		.abort_threshold = config->abort_threshold,
 		.version = p->version,
 		.accept = rpc_port_accept,
 		.accept_ctx = &p->rpc,

@@ -20,6 +20,7 @@ struct rpc_port_config {
 	struct rpc_workers *workers; /* NULL for a port that serves nothing */
 	struct rx_buf_pool *pool;    /* shared by all ports */
 	uint32_t max_datagram;       /* 0: default */
+	uint32_t abort_threshold;    /* rx_endpoint_config */
 	bool plain;                  /* for networks and kernels that mistreat UDP_SEGMENT and UDP_GRO: use neither */
 };
 /* Binds and starts.  AFS_EADDRINUSE (says who holds it where the system tells), AFS_EACCESS, AFS_ENOMEM. */

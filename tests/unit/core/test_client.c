@@ -113,6 +113,50 @@ static void connections_differ_by_four_and_calls_count_up_per_channel(void **sta
 	finish(&c);
 }
 
+static void an_epoch_is_random_with_bit_31_set_and_bit_30_clear(void **state)
+{
+	(void)state;
+	struct client c = start(false, 1, 4);
+	uint32_t all = UINT32_MAX, any = 0;
+	for (int i = 0; i < 200; i++) {
+		struct rx_endpoint *ep = rx_endpoint_new(&c.w->ep->config, c.w->now);
+		all &= ep->epoch;
+		any |= ep->epoch;
+		assert_int_equal(ep->next_cid & 3, 0);
+		rx_endpoint_free(ep);
+	}
+	assert_int_equal(all, 0x80000000);
+	assert_int_equal(any, 0xbfffffff);
+	finish(&c);
+}
+
+static void no_serial_is_zero_even_after_four_billion(void **state)
+{
+	(void)state;
+	struct client c = start(false, 1, 4);
+	c.conn->serial = UINT32_MAX - 1;
+	for (uint32_t want = UINT32_MAX; want != 4; want = want == UINT32_MAX ? 1 : want + 1) {
+		struct wire_ack a = {.first = 1, .reason = RX_ACK_PING};
+		wire_ack(c.w, c.first.h.epoch, c.first.h.cid, 1, ASK, 0, &a);
+		assert_int_equal(wire_take_type(c.w, RX_ACK)->h.serial, want);
+		wire_flush(c.w);
+	}
+	finish(&c);
+}
+
+static void a_reply_is_taken_whatever_service_and_status_it_carries(void **state)
+{
+	(void)state;
+	struct client c = start(false, 1, 4);
+	struct wire_in in = {.h = {.type = RX_DATA, .epoch = c.first.h.epoch, .cid = c.first.h.cid,
+				     .call = 1, .seq = 1, .flags = LAST, .service = 2503, .user_status = 200},
+		.len = 4};
+	wire_feed(c.w, &in);
+	read_all(&c);
+	assert_true(rx_call_received_all(c.call));
+	finish(&c);
+}
+
 static void the_end_of_a_call_is_acknowledged_at_once_with_reason_delay(void **state)
 {
 	(void)state;
@@ -748,6 +792,7 @@ static void out_of_memory_at_any_step_leaves_the_endpoint_whole(void **state)
 
 TEST_MAIN(T(the_first_packet_of_a_call_is_what_the_protocol_shows),
 	T(connections_differ_by_four_and_calls_count_up_per_channel),
+	T(an_epoch_is_random_with_bit_31_set_and_bit_30_clear), T(no_serial_is_zero_even_after_four_billion), T(a_reply_is_taken_whatever_service_and_status_it_carries),
 	T(the_end_of_a_call_is_acknowledged_at_once_with_reason_delay),
 	T(a_reply_that_comes_again_after_the_call_is_acknowledged_again),
 	T(a_complete_reply_that_nobody_reads_is_acknowledged_after_400_ms),

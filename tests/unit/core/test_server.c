@@ -386,6 +386,93 @@ static void an_abort_is_repeated_to_whoever_goes_on_with_the_call(void **state)
 	wire_free(w);
 }
 
+/* Call `number` ends with `code`; how long the client waits for its ABORT. */
+static mono_ns failing_call(struct wire *w, uint32_t number, int32_t code)
+{
+	struct rx_call *call = begin(w, number);
+	mono_ns asked = w->now;
+	rx_call_abort(call, w->now, code);
+	wire_pump(w);
+	wire_data(w, number, 1, LAST, 4); /* the client's patience brings nothing */
+	if (w->out_count == 0)
+		wire_wait(w, SEC(4));
+	const struct wire_out *o = wire_take_type(w, RX_ABORT);
+	assert_int_equal(o->h.call, number);
+	assert_int_equal((int32_t)get32(o->body), code);
+	mono_ns took = o->at - asked;
+	wire_flush(w);
+	return took;
+}
+
+static void a_client_that_repeats_a_failing_call_hears_of_it_three_seconds_late(void **state)
+{
+	(void)state;
+	struct wire_config wc = {.abort_threshold = 10};
+	struct wire *w = wire_new(&wc);
+	uint32_t n = 0;
+	for (int i = 0; i < 15; i++)
+		assert_int_equal(failing_call(w, ++n, 2), i < 10 ? 0 : SEC(3));
+	assert_int_equal(failing_call(w, ++n, 13), 0); /* another failure is news */
+	for (int i = 0; i < 9; i++)
+		assert_int_equal(failing_call(w, ++n, 13), 0);
+	assert_int_equal(failing_call(w, ++n, 13), SEC(3));
+	struct rx_call *call = begin(w, ++n); /* and success is forgiveness */
+	wire_reply(w, call, 1, 4, true);
+	wire_flush(w);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(failing_call(w, ++n, 13), 0);
+	assert_int_equal(failing_call(w, ++n, 13), SEC(3));
+	for (int i = 0; i < 15; i++)
+		assert_int_equal(failing_call(w, ++n, -455), 0);
+	struct rx_stats st;
+	rx_endpoint_stats(w->ep, &st);
+	assert_int_equal(st.aborts_delayed, 7);
+	wire_free(w);
+}
+
+static void a_newer_call_does_not_wait_for_the_delayed_abort_of_the_one_before(void **state)
+{
+	(void)state;
+	struct wire_config wc = {.abort_threshold = 1};
+	struct wire *w = wire_new(&wc);
+	assert_int_equal(failing_call(w, 1, 2), 0);
+	rx_call_abort(begin(w, 2), w->now, 2);
+	wire_pump(w);
+	wire_quiet(w);
+	struct rx_call *call = begin(w, 3);
+	wire_reply(w, call, 1, 4, true);
+	assert_int_equal(wire_take_type(w, RX_DATA)->h.call, 3);
+	wire_flush(w);
+	wire_wait(w, MSEC(100));
+	struct wire_ack a = {.first = 2, .reason = RX_ACK_DELAY};
+	wire_ack(w, EPOCH, CID, 3, RX_F_CLIENT, 0, &a);
+	wire_flush(w);
+	wire_wait(w, SEC(5));
+	wire_quiet(w);
+	wire_free(w);
+}
+
+static void a_wish_for_a_newer_dialect_is_ignored_and_so_is_any_rubbish_in_its_place(void **state)
+{
+	(void)state;
+	struct wire *w = wire_new(NULL);
+	for (unsigned status = 0; status < 256; status++) {
+		struct wire_in in = {.h = {.type = RX_DATA, .call = 1 + status, .seq = 1, .flags = LAST,
+					     .user_status = (uint8_t)status},
+			.len = 4};
+		wire_feed(w, &in);
+		assert_int_equal(w->offered_count, 1);
+		wire_reply(w, w->offered[0], 1, 4, true);
+		const struct wire_out *o = wire_take_type(w, RX_DATA);
+		assert_int_equal(o->h.user_status, 0);
+		assert_int_equal(o->h.service, WIRE_SERVICE);
+		rx_call_unref(w->offered[0]);
+		w->offered_count = 0;
+		wire_flush(w);
+	}
+	wire_free(w);
+}
+
 static void an_abort_from_the_client_ends_the_call_with_its_code(void **state)
 {
 	(void)state;
@@ -1231,6 +1318,7 @@ TEST_MAIN(T(an_unknown_service_is_answered_with_a_raw_abort_made_from_the_header
 	T(a_newer_call_ends_the_one_before_and_waits_until_its_handler_is_back),
 	T(a_newer_call_acknowledges_the_reply_before_it),
 	T(an_abort_is_repeated_to_whoever_goes_on_with_the_call),
+	T(a_client_that_repeats_a_failing_call_hears_of_it_three_seconds_late), T(a_newer_call_does_not_wait_for_the_delayed_abort_of_the_one_before), T(a_wish_for_a_newer_dialect_is_ignored_and_so_is_any_rubbish_in_its_place),
 	T(an_abort_from_the_client_ends_the_call_with_its_code),
 	T(a_call_that_nobody_takes_is_aborted),
 	T(an_ack_has_the_layout_of_the_protocol_with_three_zero_octets_before_its_trailer),

@@ -50,6 +50,7 @@ struct wire *wire_new(const struct wire_config *c)
 		.conns_max = c->conns_max,
 		.calls_per_peer_max = c->calls_per_peer_max,
 		.window = c->window,
+		.abort_threshold = c->abort_threshold,
 		.dead_ns = c->dead_ns,
 		.idle_ns = c->idle_ns,
 		.loopback_big = c->loopback_big,

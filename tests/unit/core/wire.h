@@ -34,7 +34,7 @@ struct wire {
 };
 
 struct wire_config {
-	uint32_t conns_max, calls_per_peer_max, window;
+	uint32_t conns_max, calls_per_peer_max, window, abort_threshold;
 	int64_t dead_ns, idle_ns;
 	bool loopback_big;
 };
