@@ -41,9 +41,9 @@ struct front {
 	struct cm *cm;
 	struct fuse_session *se;
 	char *dir;
-	int fd; /* /dev/fuse */
-	uint64_t init_unique;
-	uint32_t init_flags;
+	int fd;                    /* /dev/fuse */
+	atomic_ullong init_unique; /* of the INIT request; all ones when it is answered */
+	atomic_uint init_flags;
 
 	struct mtx lock; /* nodes */
 	struct map keys GUARDED_BY(lock), vnodes GUARDED_BY(lock);

@@ -41,6 +41,18 @@ static void obey(struct rig *r, const struct order *o)
 	case FAR_FLUSH:
 		assert_ok(client_flush(r->clients[o->arg], &f, true));
 		break;
+	case FAR_QUOTA:
+		rig_quota(r, o->arg);
+		break;
+	case FAR_CLAIM:
+		rig_claim(r, (int)o->arg);
+		break;
+	case FAR_SERVER_STOP:
+		rig_server_stop(r);
+		break;
+	case FAR_SERVER_START:
+		rig_server_start(r);
+		break;
 	default:
 		break;
 	}

@@ -22,6 +22,10 @@ enum far_order {
 	FAR_VOLUME = 'v', /* makes volume `arg` (1..9): "volN", id 0x20000010 + N */
 	FAR_FLUSH = 'f',  /* client `arg` forgets clean data of root.cell */
 	FAR_STATS = 'c',
+	FAR_QUOTA = 'q', /* root.cell may take `arg` KiB more; 0: as much as it wants */
+	FAR_CLAIM = 'l', /* the volume server claims root.cell: enum vs_claim */
+	FAR_SERVER_STOP = 'd',
+	FAR_SERVER_START = 'u',
 };
 struct client_stats far_do(struct far *f, enum far_order order, unsigned arg);
 

@@ -127,6 +127,28 @@ void rig_server_restart(struct rig *r)
 	server_start(r->parts);
 }
 
+void rig_server_stop(struct rig *r) { server_stop(r->parts); }
+void rig_server_start(struct rig *r) { server_start(r->parts); }
+
+void rig_quota(struct rig *r, uint64_t more_kib)
+{
+	CLEANUP(heap) struct vs_header *h = mem_new(struct vs_header);
+	struct vs_volume *v;
+	assert_ok(vs_volume_find(r->parts->store, NULL, 0x20000001, &v));
+	assert_ok(vs_volume_header(v, h));
+	h->quota_kib = more_kib ? h->used_kib + more_kib : 0;
+	assert_ok(vs_volume_set_header(v, h, VS_H_QUOTA));
+	vs_volume_unref(v);
+}
+
+void rig_claim(struct rig *r, int claim)
+{
+	struct vs_volume *v;
+	assert_ok(vs_volume_find(r->parts->store, NULL, 0x20000001, &v));
+	assert_ok(vs_volume_claim(v, (enum vs_claim)claim));
+	vs_volume_unref(v);
+}
+
 void rig_client_start(struct rig *r, unsigned i)
 {
 	struct rig_parts *p = r->parts;
@@ -137,7 +159,8 @@ void rig_client_start(struct rig *r, unsigned i)
 		.cell_count = 1,
 		.cache_dir = cache,
 		.cache_bytes = p->config.cache_bytes ? p->config.cache_bytes : UINT64_C(1) << 30,
-		.level = RX_LEVEL_CRYPT};
+		.level = RX_LEVEL_CRYPT,
+		.dead_ns = p->config.dead_ns};
 	struct client_ports ports = {.now = now, .wall = wall};
 	assert_ok(client_new(&config, &ports, &r->clients[i]));
 	struct rpc_service service;

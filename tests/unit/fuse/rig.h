@@ -14,6 +14,7 @@ struct rig_config {
 	uint64_t cache_bytes; /* of each; 0: 1 GiB */
 	bool no_mount;
 	bool slow_path;  /* plain datagrams of Ethernet's size, as between two machines */
+	int64_t dead_ns; /* of the clients; 0: the default */
 	const char *dir; /* NULL: a scratch directory */
 };
 struct rig {
@@ -36,4 +37,10 @@ void rig_volume(struct rig *r, uint32_t id, const char *name);
 struct vs_store *rig_store(struct rig *r);
 /* Stops and starts the file server (its memory of promises is lost). */
 void rig_server_restart(struct rig *r);
+void rig_server_stop(struct rig *r);
+void rig_server_start(struct rig *r);
+/* Quota of root.cell: so much more than is used; 0: none. */
+void rig_quota(struct rig *r, uint64_t more_kib);
+/* root.cell as the volume server claims it: enum vs_claim. */
+void rig_claim(struct rig *r, int claim);
 #define RIG_CELL "rig.test"

@@ -23,7 +23,8 @@ static struct far *far;
 static int begin(void **state)
 {
 	(void)state;
-	far = far_start(&(struct rig_config){.clients = 1, .cache_bytes = 64 << 20});
+	far = far_start(
+		&(struct rig_config){.clients = 1, .cache_bytes = 64 << 20, .dead_ns = SEC(2)});
 	return 0;
 }
 static int end(void **state)
@@ -512,6 +513,69 @@ static void a_server_that_restarts_is_met_again(void **state)
 	assert_sys(unlink(P("s")));
 }
 
+static void a_full_volume_is_reported_by_close_and_leaves_what_the_server_has(void **state)
+{
+	NEED_FAR();
+	enum { N = 4 << 20 };
+	char *b = malloc(N);
+	memset(b, 'q', N);
+	file_write(P("q"), "before", 6);
+	far_do(far, FAR_QUOTA, 100);
+	int fd = open(P("q"), O_WRONLY);
+	assert_sys(fd);
+	assert_int_equal(write(fd, b, N), N); /* a few MiB wait in the cache */
+	assert_errno(close(fd), EDQUOT);
+	struct stat st;
+	far_do(far, FAR_QUOTA, 0);
+	assert_sys(stat(P("q"), &st));
+	assert_int_equal(st.st_size, 6);
+	file_is(P("q"), "before");
+	/* and once reported, it is over */
+	file_write(P("q"), "after", 5);
+	file_is(P("q"), "after");
+	assert_sys(unlink(P("q")));
+	free(b);
+}
+
+static void who_waits_for_a_busy_volume_goes_on_when_it_is_free(void **state)
+{
+	NEED_FAR();
+	file_write(P("w"), "w", 1);
+	far_do(far, FAR_CLAIM, VS_CLAIM_BUSY);
+	pid_t pid = fork();
+	if (pid == 0) {
+		int fd = open(P("w2"), O_WRONLY | O_CREAT, 0600);
+		_exit(fd >= 0 && close(fd) == 0 ? 0 : 1);
+	}
+	usleep(300000);
+	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+	far_do(far, FAR_CLAIM, VS_FREE);
+	int status;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_sys(unlink(P("w")));
+	assert_sys(unlink(P("w2")));
+}
+
+static void without_its_server_the_cache_still_serves_and_the_rest_times_out(void **state)
+{
+	NEED_FAR();
+	struct stat st;
+	file_write(P("here"), "cached", 6);
+	file_is(P("here"), "cached");
+	far_do(far, FAR_SERVER_STOP, 0);
+	file_is(P("here"), "cached"); /* under its promise */
+	assert_sys(stat(P("."), &st));
+	assert_errno(mkdir(P("there"), 0755), ETIMEDOUT);
+	far_do(far, FAR_SERVER_START, 0);
+	for (int i = 0; mkdir(P("there"), 0755) < 0; i++) {
+		assert_true(i < 100);
+		usleep(100000);
+	}
+	assert_sys(rmdir(P("there")));
+	assert_sys(unlink(P("here")));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {T(what_is_written_is_read_back_and_appended_to),
@@ -524,6 +588,9 @@ int main(void)
 		T(locks_keep_others_out), T(a_volume_inside_itself_and_one_that_is_not_there),
 		T(a_file_larger_than_the_cache_streams_through),
 		T(what_was_closed_survives_a_restart_of_the_client),
-		T(a_server_that_restarts_is_met_again)};
+		T(a_server_that_restarts_is_met_again),
+		T(a_full_volume_is_reported_by_close_and_leaves_what_the_server_has),
+		T(who_waits_for_a_busy_volume_goes_on_when_it_is_free),
+		T(without_its_server_the_cache_still_serves_and_the_rest_times_out)};
 	return cmocka_run_group_tests_name(__FILE__, tests, begin, end);
 }
