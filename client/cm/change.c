@@ -116,11 +116,12 @@ static afs_err name_judge(const char *name)
 
 /* --- making ---------------------------------------------------------------------------------------- */
 
-static struct AFSStoreStatus first_status(const struct cm *cm, uint32_t mode)
+/* The group is the caller's own, as stock clients send it: a later chgrp to that group, which "cp -p" and
+ * "rsync -a" do, then changes nothing, where only administrators may change it. */
+static struct AFSStoreStatus first_status(const struct cm *cm, struct cm_who who, uint32_t mode)
 {
-	return (struct AFSStoreStatus){.Mask = FS_SET_MODTIME | FS_SET_MODE,
-		.ClientModTime = cm_wall_sec(cm),
-		.UnixModeBits = mode & 07777};
+	return (struct AFSStoreStatus){.Mask = FS_SET_MODTIME | FS_SET_MODE | FS_SET_GROUP,
+		.ClientModTime = cm_wall_sec(cm), .Group = who.gid, .UnixModeBits = mode & 07777};
 }
 
 /* The vnode of what a call made. */
@@ -141,7 +142,7 @@ static afs_err made(struct cm_vnode *dir, struct cm_ident *id, const struct AFSF
 	return AFS_OK;
 }
 
-static afs_err create(struct cm_vnode *dir, struct cm_ident *id, const char *name, uint32_t mode,
+static afs_err create(struct cm_vnode *dir, struct cm_ident *id, struct cm_who who, const char *name, uint32_t mode,
 	struct cm_vnode **out)
 {
 	struct cm *cm = dir->cm;
@@ -149,7 +150,7 @@ static afs_err create(struct cm_vnode *dir, struct cm_ident *id, const char *nam
 	TRY(name_judge(name));
 	TRY(edit_begin(dir, id, &e));
 	struct cm_stamp stamp = cm_stamp(cm, dir->vol, NULL);
-	struct fs_create_file_in in = {dir->fid, XDR_STR_OF(name), first_status(cm, mode)};
+	struct fs_create_file_in in = {dir->fid, XDR_STR_OF(name), first_status(cm, who, mode)};
 	struct fs_create_file_out got = {0};
 	struct cm_try t = {.cm = cm, .vol = dir->vol, .ident = id};
 	while (cm_try(&t))
@@ -165,16 +166,15 @@ static afs_err create(struct cm_vnode *dir, struct cm_ident *id, const char *nam
 	return err;
 }
 
-afs_err cm_create(
-	struct cm_vnode *dir, uid_t uid, const char *name, uint32_t mode, struct cm_vnode **out)
+afs_err cm_create(struct cm_vnode *dir, struct cm_who who, const char *name, uint32_t mode, struct cm_vnode **out)
 {
-	struct cm_ident *id = cm_ident_get(dir->cm, dir->vol->cell, uid);
-	afs_err err = create(dir, id, name, mode, out);
+	struct cm_ident *id = cm_ident_get(dir->cm, dir->vol->cell, who.uid);
+	afs_err err = create(dir, id, who, name, mode, out);
 	cm_ident_unref(dir->cm, id);
 	return err;
 }
 
-static afs_err make_dir(struct cm_vnode *dir, struct cm_ident *id, const char *name, uint32_t mode,
+static afs_err make_dir(struct cm_vnode *dir, struct cm_ident *id, struct cm_who who, const char *name, uint32_t mode,
 	struct cm_vnode **out)
 {
 	struct cm *cm = dir->cm;
@@ -182,7 +182,7 @@ static afs_err make_dir(struct cm_vnode *dir, struct cm_ident *id, const char *n
 	TRY(name_judge(name));
 	TRY(edit_begin(dir, id, &e));
 	struct cm_stamp stamp = cm_stamp(cm, dir->vol, NULL);
-	struct fs_make_dir_in in = {dir->fid, XDR_STR_OF(name), first_status(cm, mode)};
+	struct fs_make_dir_in in = {dir->fid, XDR_STR_OF(name), first_status(cm, who, mode)};
 	struct fs_make_dir_out got = {0};
 	struct cm_try t = {.cm = cm, .vol = dir->vol, .ident = id};
 	while (cm_try(&t))
@@ -205,17 +205,16 @@ static afs_err make_dir(struct cm_vnode *dir, struct cm_ident *id, const char *n
 	return err;
 }
 
-afs_err cm_mkdir(
-	struct cm_vnode *dir, uid_t uid, const char *name, uint32_t mode, struct cm_vnode **out)
+afs_err cm_mkdir(struct cm_vnode *dir, struct cm_who who, const char *name, uint32_t mode, struct cm_vnode **out)
 {
-	struct cm_ident *id = cm_ident_get(dir->cm, dir->vol->cell, uid);
-	afs_err err = make_dir(dir, id, name, mode, out);
+	struct cm_ident *id = cm_ident_get(dir->cm, dir->vol->cell, who.uid);
+	afs_err err = make_dir(dir, id, who, name, mode, out);
 	cm_ident_unref(dir->cm, id);
 	return err;
 }
 
-static afs_err make_link(struct cm_vnode *dir, struct cm_ident *id, const char *name,
-	const char *text, struct cm_vnode **out)
+static afs_err make_link(struct cm_vnode *dir, struct cm_ident *id, struct cm_who who, const char *name, const char *text,
+	struct cm_vnode **out)
 {
 	struct cm *cm = dir->cm;
 	struct edit e;
@@ -228,8 +227,7 @@ static afs_err make_link(struct cm_vnode *dir, struct cm_ident *id, const char *
 	bool mount = cm_mount_parse(text, len, &m) == AFS_OK;
 	TRY(edit_begin(dir, id, &e));
 	struct cm_stamp stamp = cm_stamp(cm, dir->vol, NULL);
-	struct fs_symlink_in in = {dir->fid, XDR_STR_OF(name), XDR_STR_OF(text),
-		first_status(cm, mount ? 0644 : 0755)};
+	struct fs_symlink_in in = {dir->fid, XDR_STR_OF(name), XDR_STR_OF(text), first_status(cm, who, mount ? 0644 : 0755)};
 	struct fs_symlink_out got = {0};
 	struct cm_try t = {.cm = cm, .vol = dir->vol, .ident = id};
 	while (cm_try(&t))
@@ -245,11 +243,10 @@ static afs_err make_link(struct cm_vnode *dir, struct cm_ident *id, const char *
 	return err;
 }
 
-afs_err cm_symlink(
-	struct cm_vnode *dir, uid_t uid, const char *name, const char *text, struct cm_vnode **out)
+afs_err cm_symlink(struct cm_vnode *dir, struct cm_who who, const char *name, const char *text, struct cm_vnode **out)
 {
-	struct cm_ident *id = cm_ident_get(dir->cm, dir->vol->cell, uid);
-	afs_err err = make_link(dir, id, name, text, out);
+	struct cm_ident *id = cm_ident_get(dir->cm, dir->vol->cell, who.uid);
+	afs_err err = make_link(dir, id, who, name, text, out);
 	cm_ident_unref(dir->cm, id);
 	return err;
 }

@@ -383,12 +383,14 @@ afs_err cm_mount_parse(const char *text, size_t len, struct cm_mount_text *out);
 afs_err cm_walk(struct cm *cm, uid_t uid, const char *path, bool follow, struct cm_vnode **out);
 
 /* --- change.c ---------------------------------------------------------------------------------------------- */
-afs_err cm_create(
-	struct cm_vnode *dir, uid_t uid, const char *name, uint32_t mode, struct cm_vnode **out);
-afs_err cm_mkdir(
-	struct cm_vnode *dir, uid_t uid, const char *name, uint32_t mode, struct cm_vnode **out);
-afs_err cm_symlink(
-	struct cm_vnode *dir, uid_t uid, const char *name, const char *text, struct cm_vnode **out);
+/* Who makes something: whose tokens are used, and the group that the new thing gets. */
+struct cm_who {
+	uid_t uid;
+	gid_t gid;
+};
+afs_err cm_create(struct cm_vnode *dir, struct cm_who who, const char *name, uint32_t mode, struct cm_vnode **out);
+afs_err cm_mkdir(struct cm_vnode *dir, struct cm_who who, const char *name, uint32_t mode, struct cm_vnode **out);
+afs_err cm_symlink(struct cm_vnode *dir, struct cm_who who, const char *name, const char *text, struct cm_vnode **out);
 afs_err cm_link(struct cm_vnode *v, struct cm_vnode *dir, uid_t uid, const char *name);
 afs_err cm_unlink(struct cm_vnode *dir, uid_t uid, const char *name);
 afs_err cm_rmdir(struct cm_vnode *dir, uid_t uid, const char *name);

@@ -151,7 +151,7 @@ afs_err client_mount_make(struct client *c, uid_t uid, const struct client_file 
 	struct cm_mount_text m;
 	TRY(cm_mount_parse(target, strlen(target), &m));
 	TRY(vnode_of(of(c), dir, &d));
-	TRY(cm_symlink(d, uid, name, target, &made));
+	TRY(cm_symlink(d, (struct cm_who){.uid = uid}, name, target, &made));
 	cm_event(d, CM_EV_NAMES | CM_EV_ATTR); /* the kernel did not do this itself */
 	return AFS_OK;
 }

@@ -124,6 +124,10 @@ void flock_wake(struct front *f);
 /* ops.c and its neighbours share these */
 static inline struct front *req_front(fuse_req_t req) { return fuse_req_userdata(req); }
 static inline uid_t req_uid(fuse_req_t req) { return fuse_req_ctx(req)->uid; }
+static inline struct cm_who req_who(fuse_req_t req)
+{
+	return (struct cm_who){fuse_req_ctx(req)->uid, fuse_req_ctx(req)->gid};
+}
 void reply_err(fuse_req_t req, afs_err err);
 double front_timeout(const struct front *f, mono_ns until);
 void front_stat(const struct cm_attr *a, struct stat *st);

@@ -231,7 +231,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t ino, const char *name, mode_t mo
 	struct cm_vnode *dir, *made;
 	afs_err err = node_vnode(f, parent, req_uid(req), &dir);
 	if (!err)
-		err = cm_mkdir(dir, req_uid(req), name, mode & 01777, &made);
+		err = cm_mkdir(dir, req_who(req), name, mode & 01777, &made);
 	if (err)
 		reply_err(req, err);
 	else
@@ -245,7 +245,7 @@ static void op_symlink(fuse_req_t req, const char *text, fuse_ino_t ino, const c
 	struct cm_vnode *dir, *made;
 	afs_err err = node_vnode(f, parent, req_uid(req), &dir);
 	if (!err)
-		err = cm_symlink(dir, req_uid(req), name, text, &made);
+		err = cm_symlink(dir, req_who(req), name, text, &made);
 	if (err)
 		reply_err(req, err);
 	else
@@ -264,7 +264,7 @@ static void op_mknod(fuse_req_t req, fuse_ino_t ino, const char *name, mode_t mo
 	}
 	afs_err err = node_vnode(f, parent, req_uid(req), &dir);
 	if (!err)
-		err = cm_create(dir, req_uid(req), name, mode & 0777, &made);
+		err = cm_create(dir, req_who(req), name, mode & 0777, &made);
 	if (err)
 		reply_err(req, err);
 	else
@@ -488,7 +488,7 @@ static void op_create(
 	struct cm_file *file;
 	afs_err err = node_vnode(f, parent, req_uid(req), &dir);
 	if (!err)
-		err = cm_create(dir, req_uid(req), name, mode & 0777, &made);
+		err = cm_create(dir, req_who(req), name, mode & 0777, &made);
 	if (!err) {
 		err = cm_open_new(made, req_uid(req), fi->flags & ~O_TRUNC, &file);
 		if (err)
