@@ -7,6 +7,7 @@
 enum lock_rank {
 	RANK_NONE = 0,      /* a leaf of its own that is never held with another */
 	RANK_CELL,          /* cell/: roles starting and stopping */
+	RANK_BOS,           /* cell/bos: goals of instances, superusers added */
 	RANK_FUSE,          /* client/fuse: inode table */
 	RANK_CM_TABLE,      /* client/cm: tables of cells, servers, volumes, vnodes, users */
 	RANK_CM_VNODE,      /* client/cm: one vnode */

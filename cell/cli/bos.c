@@ -89,10 +89,10 @@ WORD_CALL(delete_user, delete_suser, name)
 WORD_CALL(delete_host, delete_cell_host, name)
 #undef WORD_CALL
 
-int bos_delete(struct cli *c) { return words_command(c, "instance", "delete", delete_instance); }
-int bos_adduser(struct cli *c) { return words_command(c, "user", "add the superuser", add_user); }
-int bos_removeuser(struct cli *c) { return words_command(c, "user", "remove the superuser", delete_user); }
-int bos_removehost(struct cli *c) { return words_command(c, "host", "remove the host", delete_host); }
+int cli_bos_delete(struct cli *c) { return words_command(c, "instance", "delete", delete_instance); }
+int cli_bos_adduser(struct cli *c) { return words_command(c, "user", "add the superuser", add_user); }
+int cli_bos_removeuser(struct cli *c) { return words_command(c, "user", "remove the superuser", delete_user); }
+int cli_bos_removehost(struct cli *c) { return words_command(c, "host", "remove the host", delete_host); }
 
 static afs_err add_host(struct bos *b, const char *host)
 {
@@ -102,7 +102,7 @@ static afs_err add_host(struct bos *b, const char *host)
 	struct bos_add_cell_host_out out;
 	return BOS_CALL(b->a, b->conn, add_cell_host, &in, &out, NULL);
 }
-int bos_addhost(struct cli *c) { return words_command(c, "host", "add the host", add_host); }
+int cli_bos_addhost(struct cli *c) { return words_command(c, "host", "add the host", add_host); }
 
 static afs_err remove_key(struct bos *b, const char *word)
 {
@@ -113,7 +113,7 @@ static afs_err remove_key(struct bos *b, const char *word)
 	struct bos_delete_key_out out;
 	return BOS_CALL(b->a, b->conn, delete_key, &in, &out, NULL);
 }
-int bos_removekey(struct cli *c) { return words_command(c, "kvno", "remove key", remove_key); }
+int cli_bos_removekey(struct cli *c) { return words_command(c, "kvno", "remove key", remove_key); }
 
 /* --- starting and stopping ---------------------------------------------------------------------------------- */
 
@@ -150,9 +150,9 @@ static void wait_if_asked(struct bos *b)
 		bos_failed(b, err, "cannot wait until they have stopped");
 }
 
-int bos_start(struct cli *c) { return words_command(c, "instance", "start", start_for_good); }
+int cli_bos_start(struct cli *c) { return words_command(c, "instance", "start", start_for_good); }
 
-int bos_stop(struct cli *c)
+int cli_bos_stop(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	int status = bos_begin(&b, c);
@@ -163,7 +163,7 @@ int bos_stop(struct cli *c)
 	return b.status;
 }
 
-int bos_shutdown(struct cli *c)
+int cli_bos_shutdown(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	struct bos_shutdown_all_in in;
@@ -179,7 +179,7 @@ int bos_shutdown(struct cli *c)
 	return b.status;
 }
 
-int bos_startup(struct cli *c)
+int cli_bos_startup(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	struct bos_startup_all_in in;
@@ -194,7 +194,7 @@ int bos_startup(struct cli *c)
 	return b.status;
 }
 
-int bos_restart(struct cli *c)
+int cli_bos_restart(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	bool self = cli_has(c, "bosserver"), all = cli_has(c, "all");
@@ -223,7 +223,7 @@ int bos_restart(struct cli *c)
 
 /* --- instances ---------------------------------------------------------------------------------------------- */
 
-int bos_create(struct cli *c)
+int cli_bos_create(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	const char *const *cmd, *notifier = cli_value(c, "notifier");
@@ -301,7 +301,7 @@ static afs_err install_one(struct bos *b, const char *file)
 	printf("bos: installed file %s\n", file);
 	return AFS_OK;
 }
-int bos_install(struct cli *c) { return words_command(c, "file", "install", install_one); }
+int cli_bos_install(struct cli *c) { return words_command(c, "file", "install", install_one); }
 
 static afs_err uninstall_one(struct bos *b, const char *file)
 {
@@ -314,9 +314,9 @@ static afs_err uninstall_one(struct bos *b, const char *file)
 	printf("bos: uninstalled file %s\n", file);
 	return AFS_OK;
 }
-int bos_uninstall(struct cli *c) { return words_command(c, "file", "uninstall", uninstall_one); }
+int cli_bos_uninstall(struct cli *c) { return words_command(c, "file", "uninstall", uninstall_one); }
 
-int bos_prune(struct cli *c)
+int cli_bos_prune(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	bool all = cli_has(c, "all");
@@ -334,7 +334,7 @@ int bos_prune(struct cli *c)
 	return b.status;
 }
 
-int bos_exec(struct cli *c)
+int cli_bos_exec(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	struct bos_exec_in in = {XDR_STR_OF(cli_value(c, "cmd"))};
@@ -355,7 +355,7 @@ int bos_exec(struct cli *c)
 
 /* --- settings ------------------------------------------------------------------------------------------------- */
 
-int bos_setauth(struct cli *c)
+int cli_bos_setauth(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	const char *word = cli_value(c, "authrequired");
@@ -372,7 +372,7 @@ int bos_setauth(struct cli *c)
 	return b.status;
 }
 
-int bos_setcellname(struct cli *c)
+int cli_bos_setcellname(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	struct bos_set_cell_name_in in = {XDR_STR_OF(cli_value(c, "name"))};
@@ -386,7 +386,7 @@ int bos_setcellname(struct cli *c)
 	return b.status;
 }
 
-int bos_setrestart(struct cli *c)
+int cli_bos_setrestart(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	struct bos_set_restart_time_in in = {.type = cli_has(c, "newbinary") ? BOS_RESTART_NEWBIN : BOS_RESTART_GENERAL};
@@ -404,7 +404,7 @@ int bos_setrestart(struct cli *c)
 	return b.status;
 }
 
-int bos_setrestricted(struct cli *c)
+int cli_bos_setrestricted(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	int64_t mode;

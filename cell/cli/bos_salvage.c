@@ -111,7 +111,7 @@ static int command_line(struct bos *b, bool dafs, struct buf *cmd, bool *stops)
 	return CLI_OK;
 }
 
-int bos_salvage(struct cli *c)
+int cli_bos_salvage(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	CLEANUP(buf) struct buf cmd = {};

@@ -194,7 +194,7 @@ static afs_err show_instance(struct bos *b, struct xdr_str name, bool first, jso
 	return AFS_OK;
 }
 
-int bos_status(struct cli *c)
+int cli_bos_status(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	const char *const *names;
@@ -231,7 +231,7 @@ int bos_status(struct cli *c)
 
 /* --- lists -------------------------------------------------------------------------------------------------- */
 
-int bos_listusers(struct cli *c)
+int cli_bos_listusers(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	int status = bos_begin(&b, c);
@@ -267,7 +267,7 @@ int bos_listusers(struct cli *c)
 	return b.status;
 }
 
-int bos_listhosts(struct cli *c)
+int cli_bos_listhosts(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	struct bos_get_cell_name_in nin;
@@ -303,7 +303,7 @@ int bos_listhosts(struct cli *c)
 	return b.status;
 }
 
-int bos_listkeys(struct cli *c)
+int cli_bos_listkeys(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	int32_t changed = 0;
@@ -377,7 +377,7 @@ afs_err bos_log(struct bos *b, const char *name, FILE *f)
 	return admin_note(b->a, b->conn, proc, err, res.code);
 }
 
-int bos_getlog(struct cli *c)
+int cli_bos_getlog(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	const char *name = cli_value(c, "file");
@@ -418,7 +418,7 @@ static void print_date(const char *what, int32_t date, const char *absent, const
 		printf("%s%s", absent, end);
 }
 
-int bos_getdate(struct cli *c)
+int cli_bos_getdate(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	const char *const *files, *dir = cli_value(c, "dir");
@@ -452,7 +452,7 @@ int bos_getdate(struct cli *c)
 
 /* --- settings ------------------------------------------------------------------------------------------------- */
 
-int bos_getrestart(struct cli *c)
+int cli_bos_getrestart(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	char general[64], newbin[64];
@@ -477,7 +477,7 @@ int bos_getrestart(struct cli *c)
 	return CLI_OK;
 }
 
-int bos_getrestricted(struct cli *c)
+int cli_bos_getrestricted(struct cli *c)
 {
 	CLEANUP(bos) struct bos b = {};
 	struct bos_get_restricted_mode_in in;

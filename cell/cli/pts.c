@@ -223,8 +223,8 @@ static int create(struct cli *c, bool group)
 	return status != CLI_OK ? status : pts_end(&p);
 }
 
-int pts_createuser(struct cli *c) { return create(c, false); }
-int pts_creategroup(struct cli *c) { return create(c, true); }
+int cli_pts_createuser(struct cli *c) { return create(c, false); }
+int cli_pts_creategroup(struct cli *c) { return create(c, true); }
 
 static afs_err delete_one(struct pts *p, const struct pts_who *w, const void *arg)
 {
@@ -257,7 +257,7 @@ static int for_names(struct cli *c, const char *what, afs_err (*each)(struct pts
 	return pts_end(&p);
 }
 
-int pts_delete(struct cli *c) { return for_names(c, "delete", delete_one, NULL); }
+int cli_pts_delete(struct cli *c) { return for_names(c, "delete", delete_one, NULL); }
 
 /* --- members --------------------------------------------------------------------------------- */
 
@@ -296,8 +296,8 @@ static int members(struct cli *c, bool add)
 	return pts_end(&p);
 }
 
-int pts_adduser(struct cli *c) { return members(c, true); }
-int pts_removeuser(struct cli *c) { return members(c, false); }
+int cli_pts_adduser(struct cli *c) { return members(c, true); }
+int cli_pts_removeuser(struct cli *c) { return members(c, false); }
 
 /* --- fields ----------------------------------------------------------------------------------- */
 
@@ -323,8 +323,8 @@ static int change(struct cli *c, const char *row, const char *new_name, const ch
 	return pts_end(&p);
 }
 
-int pts_chown(struct cli *c) { return change(c, "name", NULL, cli_value(c, "owner")); }
-int pts_rename(struct cli *c) { return change(c, "oldname", cli_value(c, "newname"), NULL); }
+int cli_pts_chown(struct cli *c) { return change(c, "name", NULL, cli_value(c, "owner")); }
+int cli_pts_rename(struct cli *c) { return change(c, "oldname", cli_value(c, "newname"), NULL); }
 
 /* "SOMar": a letter for each right, capital for anybody, small for members, - for nobody else. */
 static bool read_access(const char *s, int32_t *out)
@@ -359,7 +359,7 @@ static afs_err set_fields(struct pts *p, const struct pts_who *w, const void *ar
 	return PT_CALL(p->a, set_fields_entry, &in, &out, NULL);
 }
 
-int pts_setfields(struct cli *c)
+int cli_pts_setfields(struct cli *c)
 {
 	const char *access = cli_value(c, "access"), *quota = cli_value(c, "groupquota");
 	struct pt_set_fields_entry_in fields = {};
@@ -380,7 +380,7 @@ int pts_setfields(struct cli *c)
 	return for_names(c, "set fields of", set_fields, &fields);
 }
 
-int pts_setmax(struct cli *c)
+int cli_pts_setmax(struct cli *c)
 {
 	static const struct {
 		const char *row;

@@ -30,7 +30,7 @@ static bool is_administrator(struct pts *p, int32_t id)
 	return id == AFS_ADMINISTRATORS || (PT_CALL(p->a, is_a_member_of, &in, &out, NULL) == AFS_OK && out.flag);
 }
 
-int pts_examine(struct cli *c)
+int cli_pts_examine(struct cli *c)
 {
 	CLEANUP(pts) struct pts p = {};
 	CLEANUP(heap) struct pts_who *w = NULL;
@@ -81,7 +81,7 @@ int pts_examine(struct cli *c)
 	return pts_end(&p);
 }
 
-int pts_listentries(struct cli *c)
+int cli_pts_listentries(struct cli *c)
 {
 	CLEANUP(pts) struct pts p = {};
 	int status = pts_begin(&p, c);
@@ -122,7 +122,7 @@ int pts_listentries(struct cli *c)
 	return pts_end(&p);
 }
 
-int pts_listmax(struct cli *c)
+int cli_pts_listmax(struct cli *c)
 {
 	CLEANUP(pts) struct pts p = {};
 	int status = pts_begin(&p, c);
@@ -242,7 +242,7 @@ static afs_err one_list(struct pts *p, const struct pts_who *w, bool super, json
 	return AFS_OK;
 }
 
-int pts_membership(struct cli *c)
+int cli_pts_membership(struct cli *c)
 {
 	CLEANUP(pts) struct pts p = {};
 	CLEANUP(heap) struct pts_who *w = NULL;
@@ -287,7 +287,7 @@ static afs_err owned(struct pts *p, int32_t id, struct ids *out)
 	return AFS_OK;
 }
 
-int pts_listowned(struct cli *c)
+int cli_pts_listowned(struct cli *c)
 {
 	CLEANUP(pts) struct pts p = {};
 	CLEANUP(heap) struct pts_who *w = NULL;

@@ -17,14 +17,14 @@ enum { WORDS_MAX = 256, INHERITED_MAX = 8 };
 
 static bool quit; /* a line said so */
 
-int pts_quit(struct cli *c)
+int cli_pts_quit(struct cli *c)
 {
 	(void)c;
 	quit = true;
 	return CLI_OK;
 }
 
-int pts_sleep(struct cli *c)
+int cli_pts_sleep(struct cli *c)
 {
 	int64_t seconds;
 	if (!text_int(cli_value(c, "delay"), &seconds) || seconds < 0 || seconds > 86400)
@@ -102,9 +102,9 @@ static int run_lines(struct cli *c, FILE *f, bool prompt)
 	return status;
 }
 
-int pts_interactive(struct cli *c) { return run_lines(c, stdin, isatty(STDIN_FILENO)); }
+int cli_pts_interactive(struct cli *c) { return run_lines(c, stdin, isatty(STDIN_FILENO)); }
 
-int pts_source(struct cli *c)
+int cli_pts_source(struct cli *c)
 {
 	static unsigned depth;
 	const char *path = cli_value(c, "file");

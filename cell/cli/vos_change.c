@@ -38,7 +38,7 @@ static bool confirm(const char *question)
 
 /* --- create, remove, rename ------------------------------------------------------------------------------- */
 
-int vos_create(struct cli *c)
+int cli_vos_create(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	struct volume_create want = {.name = cli_value(c, "name")};
@@ -63,7 +63,7 @@ int vos_create(struct cli *c)
 		PARTNAME(want.part), cli_value(c, "server"));
 }
 
-int vos_remove(struct cli *c)
+int cli_vos_remove(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	struct volume_gone gone;
@@ -87,7 +87,7 @@ int vos_remove(struct cli *c)
 		"Volume %u on partition %s server %s deleted\n", gone.id, PARTNAME(gone.part), admin_host_name(v.a, gone.ip));
 }
 
-int vos_zap(struct cli *c)
+int cli_vos_zap(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	struct nvldbentry e;
@@ -127,7 +127,7 @@ int vos_zap(struct cli *c)
 	return done(&v, json_pack("{s:I}", "id", (json_int_t)id), "Volume %u deleted\n", id);
 }
 
-int vos_rename(struct cli *c)
+int cli_vos_rename(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	const char *old = cli_value(c, "oldname"), *new = cli_value(c, "newname");
@@ -190,10 +190,10 @@ static int switch_state(struct cli *c, bool on)
 	return err == AFS_OK ? CLI_OK : suite_fail(c, v.a, err, "volume %s", cli_value(c, "id"));
 }
 
-int vos_online(struct cli *c) { return switch_state(c, true); }
-int vos_offline(struct cli *c) { return switch_state(c, false); }
+int cli_vos_online(struct cli *c) { return switch_state(c, true); }
+int cli_vos_offline(struct cli *c) { return switch_state(c, false); }
 
-int vos_setfields(struct cli *c)
+int cli_vos_setfields(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	struct nvldbentry e;
@@ -226,7 +226,7 @@ int vos_setfields(struct cli *c)
 	return err == AFS_OK ? CLI_OK : suite_fail(c, v.a, err, "volume %s", name);
 }
 
-int vos_endtrans(struct cli *c)
+int cli_vos_endtrans(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	struct vt t = {};
@@ -248,7 +248,7 @@ int vos_endtrans(struct cli *c)
 
 /* --- sites and copies ------------------------------------------------------------------------------------- */
 
-int vos_addsite(struct cli *c)
+int cli_vos_addsite(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	uint32_t ip, ro_id = 0;
@@ -267,7 +267,7 @@ int vos_addsite(struct cli *c)
 		PARTNAME(part), cli_value(c, "id"));
 }
 
-int vos_remsite(struct cli *c)
+int cli_vos_remsite(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	uint32_t ip;
@@ -284,7 +284,7 @@ int vos_remsite(struct cli *c)
 		PARTNAME(part), cli_value(c, "id"));
 }
 
-int vos_changeloc(struct cli *c)
+int cli_vos_changeloc(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	uint32_t ip;
@@ -301,7 +301,7 @@ int vos_changeloc(struct cli *c)
 		PARTNAME(part), cli_value(c, "id"));
 }
 
-int vos_backup(struct cli *c)
+int cli_vos_backup(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	struct nvldbentry e;
@@ -320,7 +320,7 @@ int vos_backup(struct cli *c)
 		"Created backup volume for %s \n", name);
 }
 
-int vos_clone(struct cli *c)
+int cli_vos_clone(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	struct volume_clone want = {.name = cli_value(c, "id"), .to_name = cli_value(c, "toname"), .offline = cli_has(c, "offline"),
@@ -341,7 +341,7 @@ int vos_clone(struct cli *c)
 	return done(&v, json_pack("{s:s, s:I}", "volume", want.name, "id", (json_int_t)id), "Created clone for volume %s\n", want.name);
 }
 
-int vos_release(struct cli *c)
+int cli_vos_release(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	struct volume_release how = {.force = cli_has(c, "force"), .reclone = cli_has(c, "force-reclone")};
@@ -380,7 +380,7 @@ static int carried(struct vos *v, uint32_t id, const char *verb)
 		PARTNAME(from_part), cli_value(c, "toserver"), PARTNAME(to_part));
 }
 
-int vos_move(struct cli *c)
+int cli_vos_move(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	struct volume_copy want = {};
@@ -394,7 +394,7 @@ int vos_move(struct cli *c)
 	return err == AFS_OK ? carried(&v, id, "moved") : suite_fail(c, v.a, err, "volume %s", want.name);
 }
 
-int vos_copy(struct cli *c)
+int cli_vos_copy(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	struct volume_copy want = {.to_name = cli_value(c, "toname"), .offline = cli_has(c, "offline"), .readonly = cli_has(c, "readonly")};
@@ -413,7 +413,7 @@ int vos_copy(struct cli *c)
 		PARTNAME(want.from_part), want.to_name, cli_value(c, "toserver"), PARTNAME(want.to_part));
 }
 
-int vos_shadow(struct cli *c)
+int cli_vos_shadow(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	struct volume_copy want = {.to_name = cli_value(c, "toname"), .offline = cli_has(c, "offline"), .readonly = cli_has(c, "readonly"),
@@ -430,7 +430,7 @@ int vos_shadow(struct cli *c)
 	return err == AFS_OK ? carried(&v, id, "shadowed") : suite_fail(c, v.a, err, "volume %s", want.name);
 }
 
-int vos_convertrotorw(struct cli *c)
+int cli_vos_convertrotorw(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	struct nvldbentry e;
@@ -524,7 +524,7 @@ static afs_err collect(void *ctx, const struct nvldbentry *e)
 	return vos_keep(&b->all, e);
 }
 
-int vos_backupsys(struct cli *c)
+int cli_vos_backupsys(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	CLEANUP(backups) struct backups b = {.v = &v};
@@ -585,7 +585,7 @@ static void progress(void *ctx, uint64_t bytes)
 
 static bool watched(struct cli *c) { return isatty(STDERR_FILENO) && !cli_wants_json(c); }
 
-int vos_dump(struct cli *c)
+int cli_vos_dump(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	CLEANUP(fd) int fd = -1;
@@ -654,7 +654,7 @@ static enum volume_overwrite ask_overwrite(const char *name)
 	return line[0] == 'f' ? VOLUME_FULL : line[0] == 'i' ? VOLUME_INCREMENTAL : VOLUME_ABORT;
 }
 
-int vos_restore(struct cli *c)
+int cli_vos_restore(struct cli *c)
 {
 	static const char *const overwrites[] = {"abort", "full", "incremental"}, *const whens[] = {"dump", "keep", "new"};
 	CLEANUP(vos) struct vos v = {};

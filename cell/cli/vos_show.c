@@ -67,7 +67,7 @@ static int examine_at(struct vos *v, const struct nvldbentry *e, enum afs_voltyp
 	return status;
 }
 
-int vos_examine(struct cli *c)
+int cli_vos_examine(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	struct nvldbentry e;
@@ -238,7 +238,7 @@ static int each_partition(struct vos *v, uint32_t ip, int32_t part, afs_err (*ea
 	return status;
 }
 
-int vos_listvol(struct cli *c)
+int cli_vos_listvol(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	uint32_t ip;
@@ -264,7 +264,7 @@ int vos_listvol(struct cli *c)
 
 /* --- partitions --------------------------------------------------------------------------------------------- */
 
-int vos_listpart(struct cli *c)
+int cli_vos_listpart(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	uint32_t ip;
@@ -308,7 +308,7 @@ static afs_err show_space(struct vos *v, uint32_t ip, int32_t part, enum vos_for
 	return AFS_OK;
 }
 
-int vos_partinfo(struct cli *c)
+int cli_vos_partinfo(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	uint32_t ip;
@@ -335,7 +335,7 @@ static int by_entry_name(const void *a, const void *b)
 	return strcmp(((const struct nvldbentry *)a)->name, ((const struct nvldbentry *)b)->name);
 }
 
-int vos_listvldb(struct cli *c)
+int cli_vos_listvldb(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	CLEANUP(vos_entries) struct vos_entries all = {};
@@ -417,7 +417,7 @@ static void print_transaction(const struct transDebugInfo *t)
 	printf("--------------------------------------\n\n");
 }
 
-int vos_status(struct cli *c)
+int cli_vos_status(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	CLEANUP(arena) struct arena arena;
@@ -460,7 +460,7 @@ int vos_status(struct cli *c)
 
 /* --- size ------------------------------------------------------------------------------------------------------- */
 
-int vos_size(struct cli *c)
+int cli_vos_size(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	struct nvldbentry e;
@@ -558,7 +558,7 @@ static int show_all_addrs(struct vos *v, struct arena *arena, json_t *all)
 	return CLI_OK;
 }
 
-int vos_listaddrs(struct cli *c)
+int cli_vos_listaddrs(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	CLEANUP(arena) struct arena arena;

@@ -163,7 +163,7 @@ static afs_err sync_entry(struct sync *s, const struct nvldbentry *listed)
 	return AFS_OK;
 }
 
-int vos_syncserv(struct cli *c)
+int cli_vos_syncserv(struct cli *c)
 {
 	CLEANUP(sync) struct sync s = {};
 	CLEANUP(vos_entries) struct vos_entries all = {};
@@ -381,7 +381,7 @@ static int raise_ids(struct sync *s)
 	return err == AFS_OK ? CLI_OK : suite_fail(s->v.c, s->v.a, err, "cannot raise the highest volume id to %u", s->highest);
 }
 
-int vos_syncvldb(struct cli *c)
+int cli_vos_syncvldb(struct cli *c)
 {
 	CLEANUP(sync) struct sync s = {};
 	uint32_t ip;

@@ -11,7 +11,7 @@ enum { ARENA = 1 << 20, VL_REMOVE_ADDR = -1 };
 
 /* --- locks ---------------------------------------------------------------------------------------------------- */
 
-int vos_lock(struct cli *c)
+int cli_vos_lock(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	struct nvldbentry e;
@@ -29,7 +29,7 @@ int vos_lock(struct cli *c)
 	return CLI_OK;
 }
 
-int vos_unlock(struct cli *c)
+int cli_vos_unlock(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	struct nvldbentry e;
@@ -59,7 +59,7 @@ static int collect(struct vos *v, int32_t flag, struct vos_entries *out)
 	return err == AFS_OK ? CLI_OK : suite_fail(v->c, v->a, err, "cannot list entries");
 }
 
-int vos_unlockvldb(struct cli *c)
+int cli_vos_unlockvldb(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	CLEANUP(vos_entries) struct vos_entries locked = {};
@@ -88,7 +88,7 @@ int vos_unlockvldb(struct cli *c)
 
 /* --- delentry ------------------------------------------------------------------------------------------------- */
 
-int vos_delentry(struct cli *c)
+int cli_vos_delentry(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	CLEANUP(vos_entries) struct vos_entries all = {};
@@ -164,7 +164,7 @@ static bool is_registered(struct vos *v, uint32_t ip, struct afsUUID *uuid)
 	return is;
 }
 
-int vos_changeaddr(struct cli *c)
+int cli_vos_changeaddr(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	struct afsUUID uuid;
@@ -196,7 +196,7 @@ int vos_changeaddr(struct cli *c)
 	return CLI_OK;
 }
 
-int vos_setaddrs(struct cli *c)
+int cli_vos_setaddrs(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	uint32_t ips[VL_ADDRS_MAX];
@@ -220,7 +220,7 @@ int vos_setaddrs(struct cli *c)
 	return err == AFS_OK ? CLI_OK : suite_fail(c, v.a, err, "cannot set the addresses of %s", cli_value(c, "uuid"));
 }
 
-int vos_remaddrs(struct cli *c)
+int cli_vos_remaddrs(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	CLEANUP(arena) struct arena arena;

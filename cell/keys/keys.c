@@ -12,6 +12,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <openssl/evp.h>
 #include <profile.h>
 #include <stdio.h>
 #include <string.h>
@@ -142,12 +143,25 @@ afs_err keys_add(struct keys *k, int32_t kvno, int32_t enctype, const uint8_t *k
 	return err;
 }
 
+/* Of a hash, from which no key that is random can be found. */
+static uint32_t checksum(const struct key *key)
+{
+	static const char label[] = "afscell key checksum";
+	uint8_t text[sizeof(label) + KEY_BYTES_MAX], hash[EVP_MAX_MD_SIZE] = {};
+	memcpy(text, label, sizeof(label));
+	memcpy(text + sizeof(label), key->bytes, key->len);
+	if (!EVP_Digest(text, sizeof(label) + key->len, hash, NULL, EVP_sha256(), NULL))
+		return 0;
+	explicit_bzero(text, sizeof(text));
+	return (uint32_t)hash[0] << 24 | (uint32_t)hash[1] << 16 | (uint32_t)hash[2] << 8 | hash[3];
+}
+
 size_t keys_list(struct keys *k, struct keys_entry *out, size_t cap)
 {
 	mtx_lock(&k->lock);
 	size_t n = k->set.n;
 	for (size_t i = 0; i < n && i < cap; i++)
-		out[i] = (struct keys_entry){k->set.key[i].kvno, k->set.key[i].enctype};
+		out[i] = (struct keys_entry){k->set.key[i].kvno, k->set.key[i].enctype, checksum(&k->set.key[i])};
 	mtx_unlock(&k->lock);
 	return n;
 }

@@ -46,6 +46,7 @@ afs_err keys_add(struct keys *keys, int32_t kvno, int32_t enctype, const uint8_t
 
 struct keys_entry {
 	int32_t kvno, enctype;
+	uint32_t checksum; /* tells keys apart; says nothing of their bytes */
 };
 /* The number of keys; fills at most `cap` rows.  Highest kvno first. */
 size_t keys_list(struct keys *keys, struct keys_entry *out, size_t cap);
