@@ -39,7 +39,7 @@ check "at least 500 files" sh -c "[ \$(find '$work/c/afs/build.test/open/src' | 
 check "the same tests passed" diff <(grep -E '^# (TOTAL|PASS|FAIL|ERROR|SKIP)' "$work/log.local") <(grep -E '^# (TOTAL|PASS|FAIL|ERROR|SKIP)' "$work/log.afs")
 check "diff -r finds no difference" differ "$work/local/root" "$work/c/afs/build.test/open/src"
 
-uid=12345
+uid=1001 # as sites have it: the local uid is the AFS id
 mkdir -p "$work/home"; chown $uid "$work/home"; export HOME=$work/home
 export KRB5CCNAME=FILE:$work/home/cc
 as_user $uid sh -c 'echo secret | kinit alice' >/dev/null
