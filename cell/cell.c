@@ -449,6 +449,15 @@ static afs_err run_reconcile(struct cell *c, const struct conf *conf, const stru
 static mono_ns port_now(void *ctx) { return (void)ctx, clk_mono(); }
 static wall_ns port_wall(void *ctx) { return (void)ctx, clk_wall(); }
 
+/* What client.security says, `automatic` when it leaves the choice, and never less than servers take. */
+static enum rx_sec_level client_level(const struct conf *conf, enum rx_sec_level automatic)
+{
+	enum rx_sec_level level = automatic;
+	if (conf->client.security != CONF_CLIENT_AUTO)
+		level = (enum rx_sec_level)(conf->client.security - CONF_CLIENT_CLEAR);
+	return MAX(level, (enum rx_sec_level)conf->security_least);
+}
+
 static afs_err start_client(struct cell *c, const struct cell_watch *w)
 {
 	const struct conf *conf = c->conf;
@@ -463,7 +472,8 @@ static afs_err start_client(struct cell *c, const struct cell_watch *w)
 		.cell_count = 1,
 		.cache_dir = conf->client.cache,
 		.cache_bytes = (uint64_t)conf->client.cache_size,
-		.level = (enum rx_sec_level)conf->security_least,
+		.level = client_level(conf, RX_LEVEL_CRYPT),
+		.level_here = client_level(conf, RX_LEVEL_CLEAR),
 	};
 	struct client_ports ports = {.now = port_now, .wall = port_wall};
 	afs_err err = client_new(&cc, &ports, &c->client);

@@ -39,6 +39,7 @@ struct client_config {
 	const char *cache_dir;     /* made when missing; belongs to one client at a time */
 	uint64_t cache_bytes;      /* hard bound of what the cache holds on disk; at least 16 MiB */
 	enum rx_sec_level level;   /* of connections with a token */
+	enum rx_sec_level level_here; /* the same, to servers on the loopback network */
 	unsigned vnodes_max;       /* status entries kept when nobody uses them; 0: default */
 	int64_t dead_ns;           /* a server that is silent for this long is down; 0: default */
 	int64_t busy_ns;           /* how long to wait for a busy or offline volume; 0: default */

@@ -32,6 +32,7 @@ struct conf_addrs {
 enum conf_realm_mode { CONF_REALM_EMBEDDED, CONF_REALM_EXTERNAL };
 enum conf_durability { CONF_DURABLE_PROCESS, CONF_DURABLE_POWER };
 enum conf_level { CONF_LEVEL_CLEAR, CONF_LEVEL_AUTH, CONF_LEVEL_CRYPT };
+enum conf_client_level { CONF_CLIENT_AUTO, CONF_CLIENT_CLEAR, CONF_CLIENT_AUTH, CONF_CLIENT_CRYPT };
 enum conf_log_level { CONF_LOG_ERROR, CONF_LOG_WARN, CONF_LOG_INFO, CONF_LOG_DEBUG };
 enum conf_secret { CONF_SECRET_RANDOM, CONF_SECRET_PROMPT };
 
@@ -125,6 +126,7 @@ struct conf {
 		char *cache; /* directory */
 		int64_t cache_size; /* bytes */
 		int64_t tools_port; /* never 0 after loading */
+		enum conf_client_level security; /* of calls with a token */
 	} client;
 
 	struct {

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { LOOPBACK_NET = 127 };
+
 struct cm_conn {
 	struct list all;
 	struct cm_server *server;
@@ -97,7 +99,8 @@ afs_err cm_conn_get(
 		struct rpc_conn_config config = {
 			.peer = addr, .iface = &fs_iface, .dead_ns = cm->config.dead_ns};
 		if (c && id->number)
-			config.sec = rxkad_client_new(&id->kad, cm->config.level);
+			config.sec = rxkad_client_new(&id->kad,
+				addr.ip >> 24 == LOOPBACK_NET ? cm->config.level_here : cm->config.level);
 		if (!c || (id->number && !config.sec))
 			err = AFS_ENOMEM;
 		else

@@ -160,6 +160,7 @@ void rig_client_start(struct rig *r, unsigned i)
 		.cache_dir = cache,
 		.cache_bytes = p->config.cache_bytes ? p->config.cache_bytes : UINT64_C(1) << 30,
 		.level = RX_LEVEL_CRYPT,
+		.level_here = RX_LEVEL_CRYPT,
 		.dead_ns = p->config.dead_ns};
 	struct client_ports ports = {.now = now, .wall = wall};
 	assert_ok(client_new(&config, &ports, &r->clients[i]));
