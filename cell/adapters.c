@@ -10,6 +10,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 /* --- addresses ----------------------------------------------------------------------------- */
@@ -75,8 +76,8 @@ struct adapters {
 	char *cell, *realm;
 	const char *local[1];
 	struct mtx lock;
-	char **administrators GUARDED_BY(lock);
-	size_t administrator_count GUARDED_BY(lock);
+	char **administrators GUARDED_BY(lock), **superusers GUARDED_BY(lock);
+	size_t administrator_count GUARDED_BY(lock), superuser_count GUARDED_BY(lock);
 	struct pt *pt;
 	struct self *self;
 };
@@ -111,6 +112,7 @@ void adapters_free(struct adapters *a)
 		return;
 	mtx_lock(&a->lock);
 	free_names(a->administrators, a->administrator_count);
+	free_names(a->superusers, a->superuser_count);
 	mtx_unlock(&a->lock);
 	mtx_fini(&a->lock);
 	mem_free(a->cell);
@@ -120,7 +122,8 @@ void adapters_free(struct adapters *a)
 
 const struct keys_realms *adapters_realms(const struct adapters *a) { return &a->realms; }
 
-afs_err adapters_set_administrators(struct adapters *a, const struct conf_names *names)
+/* Puts a copy of `names` in place of a list. */
+static afs_err set_names(struct adapters *a, const struct conf_names *names, char ***list, size_t *count)
 {
 	char **copy = mem_new_array(names->n + 1, char *);
 	size_t n = 0;
@@ -131,13 +134,33 @@ afs_err adapters_set_administrators(struct adapters *a, const struct conf_names 
 		return AFS_ENOMEM;
 	}
 	mtx_lock(&a->lock);
-	char **old = a->administrators;
-	size_t old_n = a->administrator_count;
-	a->administrators = copy;
-	a->administrator_count = n;
+	char **old = *list;
+	size_t old_n = *count;
+	*list = copy;
+	*count = n;
 	mtx_unlock(&a->lock);
 	free_names(old, old_n);
 	return AFS_OK;
+}
+
+afs_err adapters_set_administrators(struct adapters *a, const struct conf_names *names)
+{
+	return set_names(a, names, &a->administrators, &a->administrator_count);
+}
+
+afs_err adapters_set_superusers(struct adapters *a, const struct conf_names *names)
+{
+	return set_names(a, names, &a->superusers, &a->superuser_count);
+}
+
+bool adapters_administrator(struct adapters *a, size_t i, char *out, size_t size)
+{
+	mtx_lock(&a->lock);
+	bool is = i < a->administrator_count;
+	if (is)
+		snprintf(out, size, "%s", a->administrators[i]);
+	mtx_unlock(&a->lock);
+	return is;
 }
 
 void adapters_set_people(struct adapters *a, struct pt *pt, struct self *self)
@@ -159,12 +182,14 @@ bool adapters_superuser(void *ctx, const struct rx_caller *caller)
 	keys_afs_name(&a->realms, caller, &name);
 	if (name.localauth)
 		return true;
-	if (!name.authenticated || !name.local)
+	if (!name.authenticated)
 		return false;
 	bool found = false;
 	mtx_lock(&a->lock);
-	for (size_t i = 0; i < a->administrator_count && !found; i++)
+	for (size_t i = 0; i < a->administrator_count && name.local && !found; i++)
 		found = strcmp(a->administrators[i], name.text) == 0;
+	for (size_t i = 0; i < a->superuser_count && !found; i++) /* a foreign one is named with his realm */
+		found = strcmp(a->superusers[i], name.text) == 0;
 	mtx_unlock(&a->lock);
 	return found;
 }

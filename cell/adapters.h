@@ -27,6 +27,10 @@ void adapters_free(struct adapters *a);
 const struct keys_realms *adapters_realms(const struct adapters *a);
 /* The list of administrators is now this (copied). */
 afs_err adapters_set_administrators(struct adapters *a, const struct conf_names *names);
+/* The i-th of them; false past the end. */
+bool adapters_administrator(struct adapters *a, size_t i, char *out, size_t size);
+/* Superusers of the servers that are no administrators: those that the overseer was told (copied). */
+afs_err adapters_set_superusers(struct adapters *a, const struct conf_names *names);
 /* Where the people port looks: `pt` in this process, or NULL and through `self`. */
 void adapters_set_people(struct adapters *a, struct pt *pt, struct self *self);
 

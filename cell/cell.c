@@ -23,6 +23,7 @@
 #include "cell/base/rand.h"
 #include "cell/base/text.h"
 #include "cell/cell_parts.h"
+#include "cell/overseer.h"
 #include "cell/preflight.h"
 #include "cell/verbs.h"
 #include "client/pioctl/pioctl.h"
@@ -43,7 +44,7 @@
 
 enum {
 	POOL_BYTES = 64 << 20,
-	WORKERS_FS = 64, WORKERS_VOL = 16, WORKERS_DB = 16, WORKERS_CB = 8,
+	WORKERS_FS = 64, WORKERS_VOL = 16, WORKERS_DB = 16, WORKERS_CB = 8, WORKERS_BOS = 8,
 	TICK_MS = 30 * 1000, ALIVE_EVERY = 10, /* ticks */
 };
 
@@ -250,8 +251,10 @@ void cell_port_done(void *ctx, const struct rpc_call *call, const void *in, afs_
 void cell_port_changed(void *ctx, afs_volid volume)
 {
 	struct cell *c = ctx;
+	mtx_lock(&c->fs_lock);
 	if (c->fs)
 		fileserver_volume_changed(c->fs, volume);
+	mtx_unlock(&c->fs_lock);
 }
 
 /* --- store --------------------------------------------------------------------------------- */
@@ -284,53 +287,27 @@ static afs_err start_store(struct cell *c, const struct cell_watch *w)
 	if (pthread_create(&c->keeper, NULL, keeper_thread, c) != 0)
 		return fail(w, "store", AFS_ENOMEM, "no more threads");
 	c->keeper_runs = true;
-
-	struct fileserver_config fc = {
-		.store = c->store,
-		.ports.audit = {.ctx = c, .done = cell_port_done},
-		.least = (enum rx_sec_level)conf->security_least,
-		.allow_anonymous = true,
-	};
-	adapters_people_port(c->adapters, &fc.ports.people);
-	fc.uuid = afs_uuid_from_bytes(c->uuid);
-	err = fileserver_new(&fc, &c->fs);
-	if (err != AFS_OK)
-		return fail(w, "fileserver", err, "%s", afs_err_text(err));
-	if (conf->roles.volserver.enabled) {
-		struct volserver_config sc = {
-			.store = c->store,
-			.least = (enum rx_sec_level)conf->security_least,
-			.allow_anonymous = true,
-			.superuser = cell_port_superuser,
-			.changed = cell_port_changed,
-			.done = cell_port_done,
-			.ctx = c,
-		};
-		err = volserver_new(&sc, &c->vol);
-		if (err != AFS_OK)
-			return fail(w, "volserver", err, "%s", afs_err_text(err));
-	}
 	tell(w, CELL_STEP_OK, "store", "");
 	return AFS_OK;
 }
 
 /* --- ports --------------------------------------------------------------------------------- */
 
-static const struct conf_role *role_conf(const struct conf *conf, enum cell_role role)
+const struct conf_role *cell_role_conf(const struct conf *conf, enum cell_role role)
 {
 	const struct conf_role *const all[] = {[CELL_PT] = &conf->roles.ptserver, [CELL_VL] = &conf->roles.vlserver,
-		[CELL_FS] = &conf->roles.fileserver, [CELL_VOL] = &conf->roles.volserver, [CELL_CLIENT] = &conf->roles.client};
+		[CELL_FS] = &conf->roles.fileserver, [CELL_VOL] = &conf->roles.volserver, [CELL_CLIENT] = &conf->roles.client,
+		[CELL_BOS] = &conf->roles.bosserver};
 	return all[role];
 }
 
 static const char *const role_names[] = {[CELL_PT] = "ptserver", [CELL_VL] = "vlserver", [CELL_FS] = "fileserver",
-	[CELL_VOL] = "volserver", [CELL_CLIENT] = "client"};
+	[CELL_VOL] = "volserver", [CELL_CLIENT] = "client", [CELL_BOS] = "bosserver"};
 
 /* `port` for the role on each address in `ips`. */
-static afs_err open_ports(struct cell *c, const struct cell_watch *w, enum cell_role role, uint16_t port,
+static afs_err open_ports(struct cell *c, const struct cell_watch *w, struct cell_role_ports *r, enum cell_role role, uint16_t port,
 	struct rpc_service *services, size_t n, unsigned workers, const uint32_t *ips, size_t ip_count)
 {
-	struct cell_role_ports *r = &c->roles[role];
 	for (size_t i = 0; i < n; i++)
 		if (services[i].least < (enum rx_sec_level)c->conf->security_least)
 			services[i].least = (enum rx_sec_level)c->conf->security_least;
@@ -358,33 +335,155 @@ static afs_err open_ports(struct cell *c, const struct cell_watch *w, enum cell_
 	return AFS_OK;
 }
 
-static afs_err start_role(struct cell *c, const struct cell_watch *w, enum cell_role role, struct rpc_service *services,
-	size_t n, unsigned workers)
+static void close_ports(struct cell_role_ports *r)
 {
+	for (size_t i = 0; i < r->port_count; i++)
+		rpc_port_close(r->ports[i]);
+	if (r->workers)
+		rpc_workers_free(r->workers);
+	*r = (struct cell_role_ports){};
+}
+
+static void close_role(struct cell *c, enum cell_role role)
+{
+	mtx_lock(&c->parts_lock);
+	struct cell_role_ports r = TAKE(c->roles[role]);
+	mtx_unlock(&c->parts_lock);
+	close_ports(&r);
+}
+
+static afs_err make_fileserver(struct cell *c, const struct cell_watch *w, struct fileserver **out)
+{
+	struct fileserver_config fc = {
+		.store = c->store,
+		.ports.audit = {.ctx = c, .done = cell_port_done},
+		.least = (enum rx_sec_level)c->conf->security_least,
+		.allow_anonymous = true,
+	};
+	adapters_people_port(c->adapters, &fc.ports.people);
+	fc.uuid = afs_uuid_from_bytes(c->uuid);
+	afs_err err = fileserver_new(&fc, out);
+	return err == AFS_OK ? err : fail(w, "fileserver", err, "%s", afs_err_text(err));
+}
+
+static afs_err make_volserver(struct cell *c, const struct cell_watch *w, struct volserver **out)
+{
+	struct volserver_config sc = {
+		.store = c->store,
+		.least = (enum rx_sec_level)c->conf->security_least,
+		.allow_anonymous = true,
+		.superuser = cell_port_superuser,
+		.changed = cell_port_changed,
+		.done = cell_port_done,
+		.ctx = c,
+	};
+	afs_err err = volserver_new(&sc, out);
+	return err == AFS_OK ? err : fail(w, "volserver", err, "%s", afs_err_text(err));
+}
+
+/* The part of a role and its services.  Databases live as long as the cell; the file server and the volume server
+ * are made afresh, so that a start is what a start is to their clients. */
+static afs_err make_part(struct cell *c, const struct cell_watch *w, enum cell_role role, struct rpc_service services[8], size_t *n)
+{
+	struct fileserver *fs = NULL;
+	struct volserver *vol = NULL;
+	*n = 0;
+	switch (role) {
+	case CELL_PT: *n = c->pt ? pt_services(c->pt, services) : 0; break;
+	case CELL_VL: *n = c->vl ? vl_services(c->vl, services) : 0; break;
+	case CELL_BOS: *n = c->overseer ? overseer_services(c->overseer, services) : 0; break;
+	case CELL_FS:
+		if (!c->store)
+			break;
+		TRY(make_fileserver(c, w, &fs));
+		*n = fileserver_services(fs, services, 8);
+		mtx_lock(&c->fs_lock);
+		c->fs = fs;
+		mtx_unlock(&c->fs_lock);
+		break;
+	case CELL_VOL:
+		if (!c->store)
+			break;
+		TRY(make_volserver(c, w, &vol));
+		*n = volserver_services(vol, services, 8);
+		mtx_lock(&c->vol_lock);
+		c->vol = vol;
+		mtx_unlock(&c->vol_lock);
+		break;
+	default: break;
+	}
+	return AFS_OK;
+}
+
+static afs_err start_role(struct cell *c, const struct cell_watch *w, enum cell_role role)
+{
+	static const unsigned workers[] = {[CELL_PT] = WORKERS_DB, [CELL_VL] = WORKERS_DB, [CELL_FS] = WORKERS_FS,
+		[CELL_VOL] = WORKERS_VOL, [CELL_BOS] = WORKERS_BOS};
+	const struct conf_role *want = cell_role_conf(c->conf, role);
+	struct rpc_service services[8];
+	struct cell_role_ports ports = {};
+	size_t n;
 	char port[24];
+	TRY(make_part(c, w, role, services, &n));
+	if (!n)
+		return AFS_OK;
 	tell(w, CELL_STEP, role_names[role], "");
-	TRY(open_ports(c, w, role, role_conf(c->conf, role)->port, services, n, workers, c->conf->listen.v,
-		MIN(c->conf->listen.n, (size_t)CELL_IPS_MAX)));
-	snprintf(port, sizeof(port), "port %u", role_conf(c->conf, role)->port);
+	afs_err err = open_ports(c, w, &ports, role, want->port, services, n, workers[role], c->conf->listen.v,
+		MIN(c->conf->listen.n, (size_t)CELL_IPS_MAX));
+	if (err == AFS_OK && role == CELL_FS) {
+		err = fileserver_start(c->fs, ports.ports[0]);
+		if (err != AFS_OK)
+			(void)fail(w, "fileserver", err, "%s", afs_err_text(err)); /* told; err is given below */
+	}
+	if (err != AFS_OK) {
+		close_ports(&ports);
+		return err;
+	}
+	mtx_lock(&c->parts_lock);
+	c->roles[role] = ports;
+	mtx_unlock(&c->parts_lock);
+	snprintf(port, sizeof(port), "port %u", want->port);
 	tell(w, CELL_STEP_OK, role_names[role], port);
 	return AFS_OK;
 }
 
+static void stop_role(struct cell *c, enum cell_role role)
+{
+	mtx_lock(&c->fs_lock);
+	struct fileserver *fs = role == CELL_FS ? TAKE(c->fs) : NULL;
+	mtx_unlock(&c->fs_lock);
+	mtx_lock(&c->vol_lock);
+	struct volserver *vol = role == CELL_VOL ? TAKE(c->vol) : NULL;
+	mtx_unlock(&c->vol_lock);
+	if (fs)
+		fileserver_stop(fs); /* before its ports close: it calls clients from them */
+	close_role(c, role);
+	if (vol)
+		volserver_free(vol);
+	fileserver_free(fs);
+}
+
+afs_err cell_role_start(struct cell *c, const struct cell_watch *w, enum cell_role role)
+{
+	mtx_lock(&c->parts_lock);
+	bool runs = c->roles[role].port_count;
+	mtx_unlock(&c->parts_lock);
+	if (runs || !cell_role_conf(c->conf, role)->enabled)
+		return AFS_OK;
+	afs_err err = start_role(c, w, role);
+	if (err != AFS_OK)
+		stop_role(c, role);
+	return err;
+}
+
+void cell_role_stop(struct cell *c, enum cell_role role) { stop_role(c, role); }
+
 static afs_err start_ports(struct cell *c, const struct cell_watch *w)
 {
-	struct rpc_service services[8];
-	if (c->pt)
-		TRY(start_role(c, w, CELL_PT, services, pt_services(c->pt, services), WORKERS_DB));
-	if (c->vl)
-		TRY(start_role(c, w, CELL_VL, services, vl_services(c->vl, services), WORKERS_DB));
-	if (c->fs) {
-		TRY(start_role(c, w, CELL_FS, services, fileserver_services(c->fs, services, ARRAY_SIZE(services)), WORKERS_FS));
-		afs_err err = fileserver_start(c->fs, c->roles[CELL_FS].ports[0]);
-		if (err != AFS_OK)
-			return fail(w, "fileserver", err, "%s", afs_err_text(err));
-	}
-	if (c->vol)
-		TRY(start_role(c, w, CELL_VOL, services, volserver_services(c->vol, services, ARRAY_SIZE(services)), WORKERS_VOL));
+	static const enum cell_role order[] = {CELL_PT, CELL_VL, CELL_FS, CELL_VOL};
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+		if (cell_role_conf(c->conf, order[i])->enabled)
+			TRY(start_role(c, w, order[i]));
 	return AFS_OK;
 }
 
@@ -414,7 +513,7 @@ static afs_err start_self(struct cell *c, const struct cell_watch *w)
 static afs_err register_server(struct cell *c, const struct cell_watch *w)
 {
 	c->own_ip_count = adapters_own_ips(c->conf, c->own_ips, CELL_IPS_MAX);
-	if (!c->fs)
+	if (!c->store)
 		return AFS_OK;
 	struct afsUUID uuid = afs_uuid_from_bytes(c->uuid);
 	afs_err err = self_register(c->self, &uuid, c->own_ips, c->own_ip_count);
@@ -425,7 +524,7 @@ static afs_err register_server(struct cell *c, const struct cell_watch *w)
 
 static afs_err run_reconcile(struct cell *c, const struct conf *conf, const struct cell_watch *w, const json_t *passwords)
 {
-	if (!c->self || (!c->fs && conf->user_count == 0 && conf->group_count == 0 && conf->administrators.n == 0))
+	if (!c->self || (!c->store && conf->user_count == 0 && conf->group_count == 0 && conf->administrators.n == 0))
 		return AFS_OK;
 	struct reconcile r = {
 		.conf = conf,
@@ -486,8 +585,8 @@ static afs_err start_client(struct cell *c, const struct cell_watch *w)
 	/* Servers elsewhere cannot be reached from a port that is bound to loopback. */
 	bool any = conf->database_servers.n || conf->listen.v[0] == 0;
 	uint32_t ip = any ? 0 : c->own_ips[0], loopback = INADDR_LOOPBACK;
-	TRY(open_ports(c, w, CELL_CLIENT, conf->roles.client.port, &callbacks, 1, WORKERS_CB, &ip, 1));
-	TRY(open_ports(c, w, CELL_CLIENT, (uint16_t)conf->client.tools_port, &tools, 1, WORKERS_CB, &loopback, 1));
+	TRY(open_ports(c, w, &c->roles[CELL_CLIENT], CELL_CLIENT, conf->roles.client.port, &callbacks, 1, WORKERS_CB, &ip, 1));
+	TRY(open_ports(c, w, &c->roles[CELL_CLIENT], CELL_CLIENT, (uint16_t)conf->client.tools_port, &tools, 1, WORKERS_CB, &loopback, 1));
 	err = client_start(c->client, c->roles[CELL_CLIENT].ports[0]);
 	if (err != AFS_OK)
 		return fail(w, "client", err, "%s", afs_err_text(err));
@@ -521,6 +620,19 @@ static afs_err start_control(struct cell *c, const struct cell_watch *w)
 	return AFS_OK;
 }
 
+/* Last of the roles: it begins with what runs. */
+static afs_err start_overseer(struct cell *c, const struct cell_watch *w)
+{
+	if (!c->conf->roles.bosserver.enabled || !c->keys)
+		return AFS_OK;
+	afs_err err = overseer_new(c, &c->overseer);
+	if (err == AFS_OK)
+		err = overseer_start(c->overseer);
+	if (err != AFS_OK)
+		return fail(w, "bosserver", err, "%s", afs_err_text(err));
+	return start_role(c, w, CELL_BOS);
+}
+
 static afs_err start_all(struct cell *c, const struct cell_watch *w)
 {
 	TRY(start_places(c, w));
@@ -535,6 +647,7 @@ static afs_err start_all(struct cell *c, const struct cell_watch *w)
 	TRY(register_server(c, w));
 	TRY(run_reconcile(c, c->conf, w, NULL));
 	TRY(start_client(c, w));
+	TRY(start_overseer(c, w));
 	CLEANUP(buf) struct buf why = {};
 	afs_err err = state_keep(c->state, &why);
 	if (err != AFS_OK)
@@ -554,6 +667,9 @@ afs_err cell_open(struct conf *conf, struct state *state, bool log_on_stderr, co
 	char old[8];
 	(void)log_last_error(old, sizeof(old)); /* what went before is no reason of ours */
 	mtx_init(&c->lock, RANK_CELL);
+	mtx_init(&c->parts_lock, RANK_CELL_PARTS);
+	mtx_init(&c->fs_lock, RANK_CELL_FS);
+	mtx_init(&c->vol_lock, RANK_CELL_VOL);
 	c->conf = conf;
 	c->state = state;
 	c->log_fd = -1;
@@ -578,15 +694,6 @@ afs_err cell_open(struct conf *conf, struct state *state, bool log_on_stderr, co
 	return AFS_OK;
 }
 
-static void close_role(struct cell_role_ports *r)
-{
-	for (size_t i = 0; i < r->port_count; i++)
-		rpc_port_close(r->ports[i]);
-	if (r->workers)
-		rpc_workers_free(r->workers);
-	*r = (struct cell_role_ports){};
-}
-
 void cell_close(struct cell *c, const struct cell_watch *w)
 {
 	if (!c)
@@ -595,21 +702,21 @@ void cell_close(struct cell *c, const struct cell_watch *w)
 	if (c->kept_serving)
 		preflight_alive(c->conf);
 	ctl_server_free(c->ctl);
+	/* The overseer's calls end, then its thread: from here on nobody else starts or stops a role. */
+	if (c->overseer)
+		overseer_stop(c->overseer);
+	close_role(c, CELL_BOS);
+	overseer_free(c->overseer);
 	if (c->client) {
 		client_unmount(c->client);
 		client_stop(c->client);
 	}
-	close_role(&c->roles[CELL_CLIENT]);
+	close_role(c, CELL_CLIENT);
 	client_free(c->client);
-	if (c->fs)
-		fileserver_stop(c->fs);
-	close_role(&c->roles[CELL_VOL]);
-	close_role(&c->roles[CELL_FS]);
-	if (c->vol)
-		volserver_free(c->vol);
-	fileserver_free(c->fs);
-	close_role(&c->roles[CELL_VL]);
-	close_role(&c->roles[CELL_PT]);
+	stop_role(c, CELL_VOL);
+	stop_role(c, CELL_FS);
+	close_role(c, CELL_VL);
+	close_role(c, CELL_PT);
 	if (c->keeper_runs) {
 		vs_store_stop(c->store);
 		pthread_join(c->keeper, NULL);
@@ -640,6 +747,9 @@ void cell_close(struct cell *c, const struct cell_watch *w)
 	mem_free(c->keytab);
 	conf_free(c->conf);
 	mtx_fini(&c->lock);
+	mtx_fini(&c->parts_lock);
+	mtx_fini(&c->fs_lock);
+	mtx_fini(&c->vol_lock);
 	mem_free(c);
 	tell(w, CELL_STEP_OK, "stopping", "");
 }
@@ -697,8 +807,10 @@ void cell_run(struct cell *c)
 		if (clk_mono() < next)
 			continue;
 		next += MSEC(TICK_MS);
+		mtx_lock(&c->vol_lock);
 		if (c->vol)
 			volserver_tick(c->vol, clk_mono());
+		mtx_unlock(&c->vol_lock);
 		if (++ticks % ALIVE_EVERY == 0)
 			preflight_alive(c->conf);
 	}
@@ -717,8 +829,11 @@ json_t *cell_status(struct cell *c)
 	const struct conf *conf = c->conf;
 	json_t *roles = json_array();
 	for (int i = 0; i < CELL_ROLES; i++) {
-		const struct conf_role *want = role_conf(conf, (enum cell_role)i);
-		add_role(roles, role_names[i], c->roles[i].port_count ? "running" : "off", want->enabled ? want->port : 0);
+		const struct conf_role *want = cell_role_conf(conf, (enum cell_role)i);
+		mtx_lock(&c->parts_lock);
+		bool runs = c->roles[i].port_count;
+		mtx_unlock(&c->parts_lock);
+		add_role(roles, role_names[i], runs ? "running" : want->enabled ? "stopped" : "off", want->enabled ? want->port : 0);
 	}
 	if (c->kdc) {
 		struct realm_kdc_status ks;

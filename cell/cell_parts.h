@@ -20,7 +20,7 @@
 #include "rx/io/port.h"
 
 enum { CELL_IPS_MAX = ADAPTERS_ADDRS_MAX + 1 };
-enum cell_role { CELL_PT, CELL_VL, CELL_FS, CELL_VOL, CELL_CLIENT, CELL_ROLES };
+enum cell_role { CELL_PT, CELL_VL, CELL_FS, CELL_VOL, CELL_CLIENT, CELL_BOS, CELL_ROLES };
 
 struct cell_role_ports {
 	struct rpc_workers *workers;
@@ -49,16 +49,25 @@ struct cell {
 	struct self *self;
 	struct vs_store *store;
 	pthread_t keeper;
+	struct mtx fs_lock, vol_lock; /* hold them to use these while the overseer may run */
 	struct fileserver *fs;
 	struct volserver *vol;
 	struct client *client;
-	struct cell_role_ports roles[CELL_ROLES];
+	struct mtx parts_lock;
+	struct cell_role_ports roles[CELL_ROLES]; /* GUARDED_BY(parts_lock) while the overseer runs */
+	struct overseer *overseer; /* NULL: the role is off */
 	uint32_t own_ips[CELL_IPS_MAX];
 	size_t own_ip_count;
 	struct ctl_server *ctl;
 
 	struct mtx lock; /* one reconciliation at a time */
 };
+
+/* Make the role's part and open its ports, if the configuration has the role and it does not run; and the other
+ * way.  Both wait.  For the overseer. */
+afs_err cell_role_start(struct cell *c, const struct cell_watch *w, enum cell_role role);
+void cell_role_stop(struct cell *c, enum cell_role role);
+const struct conf_role *cell_role_conf(const struct conf *conf, enum cell_role role);
 
 /* What parts ask of the house; ctx is a struct cell. */
 void cell_port_afs_name(void *ctx, const struct rx_caller *caller, struct keys_name *out);

@@ -123,7 +123,7 @@ static afs_err check_ports(const struct conf *c, struct buf *why)
 		const struct conf_role *role;
 	} roles[] = {{"roles.ptserver.port", &c->roles.ptserver}, {"roles.vlserver.port", &c->roles.vlserver},
 		{"roles.fileserver.port", &c->roles.fileserver}, {"roles.volserver.port", &c->roles.volserver},
-		{"roles.client.port", &c->roles.client}};
+		{"roles.bosserver.port", &c->roles.bosserver}, {"roles.client.port", &c->roles.client}};
 	for (size_t a = 0; a < c->listen.n; a++)
 		for (size_t i = 0; i < ARRAY_SIZE(roles); i++)
 			if (roles[i].role->enabled)

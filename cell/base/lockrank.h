@@ -7,11 +7,14 @@
 enum lock_rank {
 	RANK_NONE = 0,      /* a leaf of its own that is never held with another */
 	RANK_CELL,          /* cell/: roles starting and stopping */
+	RANK_CELL_PARTS,    /* cell/: which roles run, while one is started or stopped */
+	RANK_CELL_VOL,      /* cell/: the volume server stays while it is used */
 	RANK_BOS,           /* cell/bos: goals of instances, superusers added */
 	RANK_FUSE,          /* client/fuse: inode table */
 	RANK_CM_TABLE,      /* client/cm: tables of cells, servers, volumes, vnodes, users */
 	RANK_CM_VNODE,      /* client/cm: one vnode */
 	RANK_CACHE,         /* client/cache: chunk index, space */
+	RANK_CELL_FS,       /* cell/: the file server stays while it is used */
 	RANK_FS_HOST,       /* fileserver/cb: hosts and their clients */
 	RANK_CB,            /* fileserver/cb: the promise table */
 	RANK_VOL_TRANS,     /* fileserver/vol: transactions */

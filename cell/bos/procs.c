@@ -20,6 +20,19 @@
 #define MAY(verb) TRY(bos_may(call->caller, call->superuser, (verb)))
 #define SERVER(call) ((struct bos_server *)(call)->service)
 
+static bool superuser(void *ctx, const struct rx_caller *caller)
+{
+	const struct bos_server *s = ctx;
+	return s->config.superuser && s->config.superuser(s->config.ctx, caller);
+}
+
+static void done(void *ctx, const struct rpc_call *call, const void *in, afs_err err, int32_t code, int64_t took_ns)
+{
+	const struct bos_server *s = ctx;
+	if (s->config.done)
+		s->config.done(s->config.ctx, call, in, err, code, took_ns);
+}
+
 size_t bos_server_services(struct bos_server *s, struct rpc_service *out)
 {
 	*out = (struct rpc_service){
@@ -28,8 +41,8 @@ size_t bos_server_services(struct bos_server *s, struct rpc_service *out)
 		.ctx = s,
 		.least = s->config.least,
 		.allow_anonymous = true,
-		.superuser = s->config.superuser,
-		.done = s->config.done,
+		.superuser = superuser,
+		.done = done,
 	};
 	return 1;
 }

@@ -48,7 +48,7 @@ static int open_own(struct cli *c, const struct conf *conf, struct admin_config 
 		return cli_fail(c, "out of memory");
 	struct admin_own own = {.cell = conf->cell, .realm = conf->realm.name, .ips = ips, .ip_count = n,
 		.port = {[ADMIN_VL] = conf->roles.vlserver.port, [ADMIN_PT] = conf->roles.ptserver.port,
-			[ADMIN_VOL] = conf->roles.volserver.port},
+			[ADMIN_VOL] = conf->roles.volserver.port, [ADMIN_BOS] = conf->roles.bosserver.port},
 		.tools_port = conf->roles.client.enabled ? (uint16_t)conf->client.tools_port : 0,
 		.keytab = keytab, .krb5_conf = krb5};
 	ac->own = &own;

@@ -41,7 +41,7 @@ static void check_ports(struct conf_loader *l, const struct conf *c, const struc
 		const struct conf_role *role;
 	} all[] = {{"roles.fileserver.port", &c->roles.fileserver}, {"roles.volserver.port", &c->roles.volserver},
 		{"roles.vlserver.port", &c->roles.vlserver}, {"roles.ptserver.port", &c->roles.ptserver},
-		{"roles.client.port", &c->roles.client}};
+		{"roles.bosserver.port", &c->roles.bosserver}, {"roles.client.port", &c->roles.client}};
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
 		if (!all[i].role->enabled)
 			continue;

@@ -111,7 +111,7 @@ struct conf {
 	} realm;
 
 	struct {
-		struct conf_role fileserver, volserver, vlserver, ptserver, client;
+		struct conf_role fileserver, volserver, vlserver, ptserver, bosserver, client;
 	} roles;
 
 	struct {

@@ -7,6 +7,21 @@
 #define XDR_ROWS "cell/proto/bos.def"
 #include "rx/xdr/codec_pass.h"
 
+void xdr_get_bozo_key(struct xdr_in *x, struct bozo_key *v)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(v->data); i++)
+		xdr_get_i32(x, &v->data[i]);
+}
+void xdr_put_bozo_key(struct xdr_out *x, const struct bozo_key *v)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(v->data); i++)
+		xdr_put_i32(x, &v->data[i]);
+}
+void xdr_print_bozo_key(struct buf *b, const struct bozo_key *v)
+{
+	buf_printf(b, "{\"bytes\":%zu}", ARRAY_SIZE(v->data));
+}
+
 #define RPC_WANT_PROCS
 #define RPC_PREFIX bos
 #define RPC_ROWS "cell/proto/bos.rpc"

@@ -9,6 +9,14 @@
 
 enum { BOS_STR_MAX = 256, BOS_LOG_MAX = 64 << 20 };
 
+/* A DES key, a word per byte.  It prints as its length: keys are in no log. */
+typedef struct bozo_key {
+	int32_t data[8];
+} xdr_bozo_key;
+void xdr_get_bozo_key(struct xdr_in *, struct bozo_key *);
+void xdr_put_bozo_key(struct xdr_out *, const struct bozo_key *);
+void xdr_print_bozo_key(struct buf *, const struct bozo_key *);
+
 #define XDR_ROWS "cell/proto/bos.def"
 #include "rx/xdr/struct_pass.h"
 
