@@ -189,9 +189,7 @@ static afs_err start_realm(struct cell *c, const struct cell_watch *w)
 		CLEANUP(str) char *text = mem_printf("%s%s, port %u", conf->realm.name, made ? " made" : "", conf->realm.kdc_port);
 		tell(w, CELL_STEP_OK, "realm", text ? text : "");
 	}
-	bool serves = conf->roles.fileserver.enabled || conf->roles.volserver.enabled || conf->roles.vlserver.enabled
-		      || conf->roles.ptserver.enabled;
-	if (!serves)
+	if (!conf_serves(conf))
 		return AFS_OK; /* a client needs no key of the cell */
 	struct keys_config kc = {.cell = conf->cell, .keytab = c->keytab};
 	afs_err err = keys_open(&kc, &c->keys, &why);
@@ -623,7 +621,7 @@ static afs_err start_control(struct cell *c, const struct cell_watch *w)
 /* Last of the roles: it begins with what runs. */
 static afs_err start_overseer(struct cell *c, const struct cell_watch *w)
 {
-	if (!c->conf->roles.bosserver.enabled || !c->keys)
+	if (!c->conf->roles.bosserver.enabled || !conf_serves(c->conf))
 		return AFS_OK;
 	afs_err err = overseer_new(c, &c->overseer);
 	if (err == AFS_OK)
@@ -831,9 +829,9 @@ json_t *cell_status(struct cell *c)
 	for (int i = 0; i < CELL_ROLES; i++) {
 		const struct conf_role *want = cell_role_conf(conf, (enum cell_role)i);
 		mtx_lock(&c->parts_lock);
-		bool runs = c->roles[i].port_count;
+		bool runs = c->roles[i].port_count, enabled = want->enabled && (i != CELL_BOS || conf_serves(conf));
 		mtx_unlock(&c->parts_lock);
-		add_role(roles, role_names[i], runs ? "running" : want->enabled ? "stopped" : "off", want->enabled ? want->port : 0);
+		add_role(roles, role_names[i], runs ? "running" : enabled ? "stopped" : "off", enabled ? want->port : 0);
 	}
 	if (c->kdc) {
 		struct realm_kdc_status ks;

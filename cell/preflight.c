@@ -126,7 +126,7 @@ static afs_err check_ports(const struct conf *c, struct buf *why)
 		{"roles.bosserver.port", &c->roles.bosserver}, {"roles.client.port", &c->roles.client}};
 	for (size_t a = 0; a < c->listen.n; a++)
 		for (size_t i = 0; i < ARRAY_SIZE(roles); i++)
-			if (roles[i].role->enabled)
+			if (roles[i].role->enabled && (roles[i].role != &c->roles.bosserver || conf_serves(c)))
 				TRY(try_port(roles[i].key, true, c->listen.v[a], roles[i].role->port, why));
 	if (c->roles.client.enabled)
 		TRY(try_port("client.tools_port", true, INADDR_LOOPBACK, (uint16_t)c->client.tools_port, why));

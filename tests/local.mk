@@ -23,6 +23,8 @@ include tests/unit/cache/local.mk
 include tests/unit/fuse/local.mk
 include tests/unit/pioctl/local.mk
 include tests/unit/cell/local.mk
+include tests/unit/bos/local.mk
+include tests/unit/suites/local.mk
 include tests/sim/local.mk
 include tests/fuzz/local.mk
 include tests/crash/local.mk

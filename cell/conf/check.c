@@ -89,9 +89,7 @@ static void check_realm(struct conf_loader *l, const struct conf *c, const struc
 				"belongs to an external realm; set realm.mode: external, or leave it out");
 		return;
 	}
-	bool serves = c->roles.fileserver.enabled || c->roles.volserver.enabled || c->roles.vlserver.enabled
-		      || c->roles.ptserver.enabled;
-	if (!*c->realm.keytab && serves)
+	if (!*c->realm.keytab && conf_serves(c))
 		conf_problem(l, pos_at(root, "realm.mode"), "realm.keytab",
 			"expected the keytab with the key of afs/%s, found nothing; an external realm needs it", c->cell);
 	for (size_t i = 0; i < c->user_count; i++)

@@ -153,6 +153,12 @@ struct conf {
 	size_t acl_count;
 };
 
+/* Does this machine serve the cell?  A client alone has no key of it, and nothing to oversee. */
+static inline bool conf_serves(const struct conf *c)
+{
+	return c->roles.fileserver.enabled || c->roles.volserver.enabled || c->roles.vlserver.enabled || c->roles.ptserver.enabled;
+}
+
 /* Load `file`.  Problems are written to `problems`, one line each ("file:3:7: ...").
  * AFS_ECONFIG: the file is wrong; AFS_ENOENT, AFS_EACCESS, AFS_EIO: it cannot be read. */
 afs_err conf_load(const char *file, struct conf **out, struct buf *problems);

@@ -11,6 +11,7 @@ fuzz_flags =
 endif
 
 FUZZERS = tests/fuzz/fuzz_acl \
+	tests/fuzz/fuzz_admin \
 	tests/fuzz/fuzz_acl_text \
 	tests/fuzz/fuzz_client_dir \
 	tests/fuzz/fuzz_client_index \
@@ -29,6 +30,10 @@ FUZZERS = tests/fuzz/fuzz_acl \
 	tests/fuzz/fuzz_xdr
 check_PROGRAMS += $(FUZZERS)
 TESTS += $(FUZZERS)
+
+tests_fuzz_fuzz_admin_SOURCES = %reldir%/fuzz_admin.c $(fuzz_main)
+tests_fuzz_fuzz_admin_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_admin_LDADD = $(LIBS_CELL)
 
 tests_fuzz_fuzz_dump_SOURCES = %reldir%/fuzz_dump.c $(fuzz_main)
 tests_fuzz_fuzz_dump_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)

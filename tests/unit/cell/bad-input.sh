@@ -27,7 +27,7 @@ check "a cell comes up" up first
 check "a port in use is told, with who has it" \
 	fails 'UDP port 7002 on 127.0.0.1 is in use by process [0-9]+ \(afscell\); stop that, or set roles.ptserver.port' up second
 check "... and makes nothing" absent second
-conf kdcport 'roles: {fileserver: {port: 7100}, volserver: {port: 7105}, vlserver: {port: 7103}, ptserver: {port: 7102}, client: {port: 7101}}'
+conf kdcport 'roles: {fileserver: {port: 7100}, volserver: {port: 7105}, vlserver: {port: 7103}, ptserver: {port: 7102}, bosserver: {port: 7107}, client: {port: 7101}}'
 check "so is the port of the realm" fails 'port 8088 on 127.0.0.1 is in use by process [0-9]+ \(krb5kdc\)' up kdcport
 check "... and makes nothing" absent kdcport
 conf elsewhere 'listen: [192.0.2.7]'

@@ -20,14 +20,14 @@ users: {admin: {id: 1, password_file: pw}, alice: {id: 7, password_file: pw}}
 groups: {staff: {members: [alice]}}
 Y
 check "databases and a realm run alone" up db
-check "... and nothing else" is "$(roles db)" "ptserver vlserver kdc"
+check "... and nothing else" is "$(roles db)" "ptserver vlserver bosserver kdc"
 
 cat >fs.yaml <<-Y
 cell: parts.test
 state: $work/fs
 database_servers: [127.0.0.1]
 realm: {mode: external, keytab: $work/db/keys/afs.keytab, krb5_conf: $work/db/run/krb5.conf}
-roles: {$(off vlserver ptserver client)}
+roles: {$(off vlserver ptserver bosserver client)}
 volumes: {docs: {mount: docs, owner: alice, acl: {staff: write, system:anyuser: rl}}}
 Y
 check "a file server runs alone, and enters itself and its volumes" says 'volume docs: created on /vicepa' up fs

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+check_PROGRAMS += tests/unit/suites/test_admin
+TESTS += tests/unit/suites/test_admin
+tests_unit_suites_test_admin_SOURCES = %reldir%/test_admin.c
+tests_unit_suites_test_admin_LDADD = $(LIBS_TEST) $(LIBS_CELL)
