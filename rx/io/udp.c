@@ -266,10 +266,11 @@ bool udp_receive(struct udp *u, udp_sink *sink, udp_refused *refused, void *ctx)
 	}
 	int got;
 	for (int tries = 0; (got = recvmmsg(u->fd, m, n, MSG_DONTWAIT, NULL)) < 0 && tries < 16; tries++) {
-		if (errno == EAGAIN || errno == EWOULDBLOCK)
+		int eno = errno;
+		if (eno != EINTR)
+			read_errors(u); /* an error that waits for its reader keeps the socket readable */
+		if (eno == EAGAIN || eno == EWOULDBLOCK)
 			break;
-		if (errno != EINTR)
-			read_errors(u); /* an ICMP error that waited for its reader */
 	}
 	tell_lost(u, refused, ctx);
 	if (got < 0)
@@ -386,7 +387,7 @@ static void send_alone(struct udp *u, const struct rx_datagram *d)
 		return; /* a probe that may be cut in pieces would prove the wrong thing */
 	/* a lost probe is what probes are for; that our own interface is too small is worth telling */
 	if (sendmsg(u->fd, &m, 0) < 0 && errno == EMSGSIZE)
-		note_lost(u, d->peer, true);
+		read_errors(u);
 	(void)set(u->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_WANT);
 }
 

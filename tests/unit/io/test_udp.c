@@ -7,9 +7,12 @@
 #include "rx/io/holder.h"
 #include "rx/io/udp.h"
 
+#include <net/if.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { LOCALHOST = 0x7f000001, KEPT = 512 };
@@ -317,6 +320,42 @@ static void a_probe_goes_whole_or_not_at_all(void **state)
 	pair_close(&p);
 }
 
+/* In a network of its own whose interface carries 1500 octets. */
+static void a_probe_that_the_interface_refuses_is_reported_and_leaves_the_socket_quiet(void **state)
+{
+	(void)state;
+	if (unshare(CLONE_NEWNET) < 0)
+		skip(); /* needs root */
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq req = {.ifr_name = "lo", .ifr_mtu = 1500};
+	assert_int_equal(ioctl(fd, SIOCSIFMTU, &req), 0);
+	req = (struct ifreq){.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+	assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &req), 0);
+	close(fd);
+	struct pair p;
+	pair_open(&p, false, false);
+	struct inbox box = {.keep = true};
+	struct rx_buf *buf = rx_buf_get(p.pool, 9000);
+	struct rx_datagram d = {.peer = {LOCALHOST, p.b.port}, .buf = buf, .len = 9000, .probe = true};
+	udp_send(&p.a, &d, 1, on_refused, &box);
+	assert_int_equal(box.refused, 1);
+	assert_true(box.too_big);
+	struct pollfd fds = {.fd = p.a.fd, .events = POLLIN};
+	assert_int_equal(poll(&fds, 1, 0), 0);
+	/* an error that comes by itself, of a datagram sent without a probe's care */
+	int probe = IP_PMTUDISC_PROBE;
+	assert_int_equal(setsockopt(p.a.fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe)), 0);
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(p.b.port),
+		.sin_addr.s_addr = htonl(LOCALHOST)};
+	assert_int_equal(sendto(p.a.fd, buf->data, 9000, 0, (struct sockaddr *)&to, sizeof(to)), -1);
+	assert_int_equal(poll(&fds, 1, 0), 1);
+	assert_false(udp_receive(&p.a, on_datagram, on_refused, &box));
+	assert_int_equal(box.refused, 2);
+	assert_int_equal(poll(&fds, 1, 0), 0);
+	rx_buf_unref(buf);
+	pair_close(&p);
+}
+
 static void the_holder_of_a_port_is_named(void **state)
 {
 	(void)state;
@@ -335,4 +374,5 @@ TEST_MAIN(T(the_holder_of_a_port_is_named), T(datagrams_arrive_as_they_were_sent
 	T(a_run_of_one_size_is_one_message_and_lands_in_buffers_of_its_own),
 	T(what_is_not_kept_needs_no_new_buffer), T(a_full_pool_loses_datagrams_and_recovers),
 	T(a_port_where_nobody_listens_is_reported), T(a_datagram_that_is_too_big_is_reported_and_the_others_go),
-	T(an_answer_leaves_from_the_address_asked), T(a_probe_goes_whole_or_not_at_all))
+	T(an_answer_leaves_from_the_address_asked), T(a_probe_goes_whole_or_not_at_all),
+	T(a_probe_that_the_interface_refuses_is_reported_and_leaves_the_socket_quiet))
