@@ -294,8 +294,8 @@ afs_err bos_wait_all(struct rpc_call *call, const struct bos_wait_all_in *in, st
 
 /* --- superusers ------------------------------------------------------------------------------------------- */
 
-/* Codes that stock servers pass on from their system. */
-enum { SYS_ENOENT = 2, SYS_EEXIST = 17 };
+/* Codes that stock servers pass on from their system; the end of this one list is told so. */
+enum { LIST_END = 1, SYS_ENOENT = 2, SYS_EEXIST = 17 };
 
 static size_t configured(struct bos_server *s, struct xdr_str name, bool *found)
 {
@@ -325,12 +325,12 @@ afs_err bos_list_susers(struct rpc_call *call, const struct bos_list_susers_in *
 	MAY(BOS_SEE);
 	size_t n = configured(s, (struct xdr_str){}, &found);
 	if (in->index < n)
-		return s->config.ports.user(s->config.ctx, in->index, user) ? give(call, user, &out->name) : AFS_ERANGE;
+		return s->config.ports.user(s->config.ctx, in->index, user) ? give(call, user, &out->name) : rpc_refuse(call, LIST_END);
 	mtx_lock(&s->lock);
 	bool is = in->index - n < s->kept.user_count;
-	afs_err err = is ? give(call, s->kept.users[in->index - n], &out->name) : AFS_ERANGE;
+	afs_err err = is ? give(call, s->kept.users[in->index - n], &out->name) : AFS_OK;
 	mtx_unlock(&s->lock);
-	return err;
+	return is ? err : rpc_refuse(call, LIST_END);
 }
 
 /* Stores the list and tells the cell.  On an error the caller puts the list back. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * vos: entries and volumes as text and as JSON.  The text is what stock vos prints, byte for byte: scripts
- * read these columns.  tests/interop/72-vos.sh compares. */
+ * read these columns.  tests/interop/70-suites.sh compares. */
 #include "cell/cli/vos.h"
 
 #include "cell/base/text.h"
