@@ -604,7 +604,7 @@ void rpc_scratch_free(struct rpc_scratch *scratch)
 afs_err rpc_stream_peek(struct rpc_stream *s, size_t max, struct rpc_scratch *scratch, const uint8_t **p, size_t *n)
 {
 	afs_err err;
-	*p = NULL;
+	*p = (const uint8_t *)""; /* of nothing there is an address too */
 	*n = 0;
 	if (!next_packet(s, &err))
 		return err;
@@ -621,15 +621,17 @@ afs_err rpc_stream_peek(struct rpc_stream *s, size_t max, struct rpc_scratch *sc
 		have += q->len;
 	}
 	if (have == s->left || s->left >= max) {
-		*p = s->at;
 		*n = MIN(s->left, max);
+		if (*n)
+			*p = s->at;
 		return AFS_OK;
 	}
 	have = MIN(have, max);
 	uint8_t *to = rpc_scratch_get(s->port, scratch, have);
 	if (!to)
 		return AFS_ENOMEM;
-	memcpy(to, s->at, s->left);
+	if (s->left)
+		memcpy(to, s->at, s->left);
 	size_t at = s->left;
 	for (struct rx_packet *q = s->in.head; at < have; q = q->next) {
 		size_t part = MIN((size_t)q->len, have - at);
