@@ -72,7 +72,7 @@ static void after(struct sync *s, const struct nvldbentry *e, bool changed, bool
 	rule(s);
 }
 
-static int finish(struct sync *s, const char *fmt)
+static int finish(struct sync *s, bool vldb)
 {
 	struct cli *c = s->v.c;
 	if (s->json) {
@@ -88,9 +88,11 @@ static int finish(struct sync *s, const char *fmt)
 	int32_t id;
 	if (cli_value(c, "partition") && admin_partition(cli_value(c, "partition"), &id))
 		admin_partition_name(part, id);
+	if (s->failed && !cli_value(c, "server"))
+		return CLI_FAILED;
 	if (!cli_value(c, "server"))
-		printf(s->failed ? "" : "VLDB volume %s synchronized\n", cli_value(c, "volume"));
-	else if (strcmp(fmt, "vldb") == 0)
+		printf("VLDB volume %s synchronized\n", cli_value(c, "volume"));
+	else if (vldb)
 		printf("VLDB synchronized with state of server %s%s%s%s\n", cli_value(c, "server"), *part ? " partition " : "", part,
 			*part ? "\n" : "");
 	else
@@ -192,7 +194,7 @@ int cli_vos_syncserv(struct cli *c)
 		if (s.verbose)
 			printf("...done entry %u\n\n", s.total);
 	}
-	return finish(&s, "server");
+	return finish(&s, false);
 }
 
 /* --- syncvldb ------------------------------------------------------------------------------------------------------- */
@@ -411,6 +413,6 @@ int cli_vos_syncvldb(struct cli *c)
 	}
 	if (raise_ids(&s) != CLI_OK)
 		status = CLI_FAILED;
-	int end = finish(&s, "vldb");
+	int end = finish(&s, true);
 	return status != CLI_OK ? status : end;
 }

@@ -48,7 +48,7 @@ static void rig_users_changed(void *ctx, const char *const *names, size_t n)
 static bool rig_key(void *ctx, size_t i, struct bos_key *out)
 {
 	(void)ctx;
-	*out = (struct bos_key){.kvno = 3 - (int32_t)i, .checksum = 0xfedcba98, .changed = 1000};
+	*out = (struct bos_key){.kvno = i < 2 ? 3 - (int32_t)i : 0, .checksum = 0xfedcba98, .changed = 1000};
 	return i < 2;
 }
 static bool rig_log(void *ctx, const char *name, char out[PATH_MAX])
