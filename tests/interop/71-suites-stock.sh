@@ -17,8 +17,11 @@ stock() { "$here/openafs-cell" "$@"; }
 in_cell() { stock exec --server "$@"; }
 leave() {
 	local status=$? p
-	for p in "$work"/pid.*; do [ -f "$p" ] && kill "$(cat "$p")" 2>/dev/null; done
-	sleep 1
+	# a file server ends at QUIT, when it has told its clients; the others at TERM
+	[ ! -f "$work/pid.dafileserver" ] || kill -QUIT "$(cat "$work/pid.dafileserver")" 2>/dev/null
+	for p in "$work"/pid.*; do [ "$p" = "$work/pid.dafileserver" ] || kill "$(cat "$p" 2>/dev/null)" 2>/dev/null; done
+	for _ in $(seq 50); do kill -0 "$(cat "$work"/pid.dafileserver 2>/dev/null)" 2>/dev/null || break; sleep 0.2; done
+	for p in "$work"/pid.*; do kill -KILL "$(cat "$p" 2>/dev/null)" 2>/dev/null; done
 	stock down >/dev/null 2>&1
 	rm -rf "$work"
 	exit $status
