@@ -13,9 +13,11 @@ mnt=$work/c/afs/bad.test
 raw() { python3 "$here/raw.py" "$@"; }
 
 check "padding is zero, on every port" raw padding
+# the cache manager is at the address that others can reach; the servers are at both
+export RAW_HOST=10.98.0.1
 # as strangers: from addresses that are not this machine's loopback
 ip addr add 10.97.0.1/16 dev lo
-stranger() { RAW_HOST=10.98.0.1 RAW_FROM=10.97 raw "$@"; }
+stranger() { RAW_FROM=10.97 raw "$@"; }
 check "an address that answers nothing gets at most 3 times its bytes and 200, whatever it sends where" stranger amplify
 
 soon() { # soon CMD...: it succeeds within five seconds
@@ -37,7 +39,7 @@ under_load "the volume server" 7005 4 115 '' vos partinfo 10.98.0.1 -noauth
 under_load "the cache manager" 7001 1 206 '' sh -c "ls '$mnt' && echo hello >'$mnt/open/g' && rm '$mnt/open/g'"
 
 alive() {
-	for p in 7000 7001 7002 7003 7005; do rxdebug 127.0.0.1 $p -version >/dev/null || return 1; done
+	for p in 7000 7001 7002 7003 7005; do rxdebug 10.98.0.1 $p -version >/dev/null || return 1; done
 	echo hello >"$mnt/open/f" && [ "$(cat "$mnt/open/f")" = hello ] && pts listmax -noauth
 }
 check "half a minute of malformed packets" raw garbage 1 30

@@ -4,7 +4,7 @@
 # write: git, rsync, tar, databases, editors, make, and the corners of POSIX that programs lean on.
 . "$(dirname "$0")/lib.sh"
 enter kinit git rsync sqlite3 python3 make gcc vim
-plan 48
+plan 49
 
 cell_make home.test "$work/c" 127.0.0.1
 cell_up "$work/c"
