@@ -5,6 +5,7 @@
 #include "cell/cli/vos.h"
 
 #include "cell/base/text.h"
+#include "fileserver/vol/dump.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -654,6 +655,36 @@ static enum volume_overwrite ask_overwrite(const char *name)
 	return line[0] == 'f' ? VOLUME_FULL : line[0] == 'i' ? VOLUME_INCREMENTAL : VOLUME_ABORT;
 }
 
+static afs_err from_file(void *ctx, void *p, size_t n)
+{
+	return fread(p, 1, n, ctx) == n ? AFS_OK : ferror((FILE *)ctx) ? AFS_EIO : AFS_EEOF;
+}
+
+/* Servers delete a volume before they fill it anew: a file that is no whole dump must not get that far.
+ * What comes through a pipe cannot be looked at twice. */
+static int prove_dump(struct cli *c, const char *file)
+{
+	struct dump_reader r;
+	enum dump_item item;
+	FILE *f = fopen(file, "re");
+	struct stat st;
+	if (!f)
+		return cli_fail(c, "%s cannot be read: %s", file, strerror(errno));
+	if (fstat(fileno(f), &st) != 0 || !S_ISREG(st.st_mode)) {
+		fclose(f);
+		return CLI_OK;
+	}
+	dump_reader_init(&r, (struct dump_source){from_file, f});
+	afs_err err;
+	while ((err = dump_next(&r, &item)) == AFS_OK && item != DUMP_END)
+		;
+	fclose(f);
+	if (err == AFS_OK)
+		return CLI_OK;
+	return cli_fail(c, "%s: %s, at byte %llu (%s); nothing was changed", file, afs_err_text(err), (unsigned long long)r.at,
+		r.why ? r.why : "it ends there");
+}
+
 int cli_vos_restore(struct cli *c)
 {
 	static const char *const overwrites[] = {"abort", "full", "incremental"}, *const whens[] = {"dump", "keep", "new"};
@@ -684,12 +715,16 @@ int cli_vos_restore(struct cli *c)
 		if (fd < 0)
 			return cli_fail(c, "%s cannot be read: %s", file, strerror(errno));
 		want.fd = fd;
+	} else if (isatty(STDIN_FILENO)) {
+		return cli_fail(c, "a dump does not come from a terminal; name a file with -file, or use a pipe");
 	}
 	want.overwrite = overwrite ? (enum volume_overwrite)(overwrite - 1) : VOLUME_ABORT;
 	want.creation = (enum volume_when)creation;
 	want.update = (enum volume_when)update;
 	want.progress = file && watched(c) ? progress : NULL;
 	want.ctx = what;
+	if (file && (status = prove_dump(c, file)) != CLI_OK)
+		return status;
 	afs_err err = volume_restore(v.a, &want, &id, &bytes);
 	if (err == AFS_EVOLEXISTS && !overwrite && file && isatty(STDIN_FILENO) && !cli_wants_json(c)) {
 		want.overwrite = ask_overwrite(want.name);

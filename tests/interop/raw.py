@@ -14,6 +14,8 @@ HOST = os.environ.get('RAW_HOST', '127.0.0.1')  # asked from addresses of RAW_FR
 FROM = os.environ.get('RAW_FROM', '127.9')
 DATA, BUSY, ABORT, ACK, CHALLENGE, RESPONSE, DEBUG, VERSION = 1, 3, 4, 2, 6, 7, 8, 13
 FIRST, REQACK, LAST, MORE, JUMBO = 1, 2, 4, 8, 32
+def host(port):  # cache-manager calls are for this machine alone
+    return '127.0.0.1' if port == 7009 else HOST
 SERVICES = [(7000, 1), (7001, 1), (7002, 73), (7002, 50), (7002, 51), (7003, 52), (7003, 50), (7003, 51), (7005, 4),
             (7009, 4)]
 u32 = lambda *v: b''.join(struct.pack('>I', x & 0xffffffff) for x in v)
@@ -31,10 +33,10 @@ def ack(first, prev, serial, reason, acks=b'', window=32):
 
 class Conn:
     """One connection from a socket of its own."""
-    def __init__(self, port, service, source='127.0.0.1'):
-        self.to, self.service = (HOST, port), service
+    def __init__(self, port, service):
+        self.to, self.service = (host(port), port), service
         self.s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.s.bind((source, 0))
+        self.s.bind((host(port), 0))
         self.epoch, self.cid = random.getrandbits(31) | 1 << 31, random.getrandbits(30) << 2
         self.call, self.serial = 0, 0
     def send(self, kind, flags, seq, body=b'', call=None):
@@ -60,8 +62,14 @@ class Conn:
         """The reply as bytes, or the abort code as a number."""
         got, last = {}, None
         for e, c, call, seq, serial, kind, flags, st, ix, ck, svc, body in self.packets(seconds):
-            if kind == ABORT and call in (0, self.call):
+            if kind == ABORT and (e, c) == (self.epoch, self.cid) and call in (0, self.call):
                 return struct.unpack('>i', body[:4])[0]
+            if (e, c) != (self.epoch, self.cid):
+                if kind == DATA:  # the file server makes sure of a new host: one that knows only the old calls
+                    old = body[:4] in (u32(205), u32(206))
+                    self.s.sendto(header(e, c, call, 1, 1, DATA if old else ABORT, LAST if old else 0, svc) +
+                                  (b'' if old else u32(-455)), self.to)
+                continue
             if call != self.call:
                 continue
             if kind == ACK and len(body) >= 18 and body[16] == 6:
@@ -109,10 +117,10 @@ def amplify():
     def case(what, port, datagrams):
         nonlocal src
         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        s.bind(('127.0.0.1' if port == 7009 else '%s.%d.%d' % (FROM, src >> 8, src & 255), 0))
+        s.bind(('%s.%d.%d' % ('127.9' if port == 7009 else FROM, src >> 8, src & 255), 0))
         src += 1
         for d in datagrams:
-            s.sendto(d, ('127.0.0.1' if port == 7009 else HOST, port))
+            s.sendto(d, (host(port), port))
         s.setblocking(False)
         cases.append([what, s, sum(map(len, datagrams)), 0])
     rnd = lambda: (random.getrandbits(31) | 1 << 31, random.getrandbits(30) << 2)
@@ -196,7 +204,7 @@ def garbage(seed, seconds):
     socks = []
     for i in range(32):
         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        s.bind(('127.0.0.1', 0))
+        s.bind(('0.0.0.0', 0))
         s.setblocking(False)
         socks.append(s)
     ids = [(r.getrandbits(31) | 1 << 31, r.getrandbits(30) << 2) for _ in range(16)]
@@ -222,7 +230,7 @@ def garbage(seed, seconds):
         if r.random() < .1:
             del p[r.randrange(len(p)):]
         try:
-            s.sendto(p, (HOST, port))
+            s.sendto(p, (host(port), port))
         except OSError:
             pass
         n += 1
@@ -240,7 +248,8 @@ def garbage(seed, seconds):
                     out = header(f[0], f[1], 0, 0, n, RESPONSE, FIRST, f[10], 2) + b
                 else:
                     out = header(f[0], f[1], f[2], 0, n, ACK, FIRST, f[10]) + ack(r.choice([1, f[3]]), f[3], f[4], r.choice([1, 7, 6]))
-                s.sendto(out, (HOST, r.choice(SERVICES)[0]))
+                to = r.choice(SERVICES)[0]
+                s.sendto(out, (host(to), to))
             time.sleep(.002)
     print(n, 'packets')
     return 0
