@@ -355,7 +355,7 @@ static bool wants_keepalive(const struct rx_call *call)
 /* Is the layer above stopped for want of the peer's data or window? */
 static bool waits_for_peer(const struct rx_call *call)
 {
-	if (call->out_end > call->out_next && rx_call_room(call) == 0)
+	if (call->out_end > call->out_next && rx_send_room(call) == 0)
 		return true;
 	if (call->in_head)
 		return false;

@@ -225,8 +225,9 @@ struct rx_packet *rx_call_receive(struct rx_call *call, mono_ns now);
 /* The application has consumed `packets` of those: the window opens (hard acknowledgement). */
 void rx_call_consumed(struct rx_call *call, mono_ns now, uint32_t packets);
 bool rx_call_received_all(const struct rx_call *call); /* LAST was given out by rx_call_receive */
-/* Packets that the send queue still takes.  Sequence numbers are the writer's: 1, 2, ... */
-uint32_t rx_call_room(const struct rx_call *call); /* 0 as well when the call is over */
+/* Packets that the send queue still takes.  Sequence numbers are the writer's: 1, 2, ...  After a 0,
+ * which is also said when the call is over, RX_EV_WRITABLE tells of room. */
+uint32_t rx_call_room(struct rx_call *call);
 void rx_call_send(struct rx_call *call, mono_ns now, struct rx_packet *list /* taken */);
 /* End with a code (server: the reply is an ABORT; client: tell the server to stop). */
 void rx_call_abort(struct rx_call *call, mono_ns now, int32_t code);

@@ -475,6 +475,7 @@ void rx_send_advance_soft(struct rx_call *call, mono_ns now);
 /* Is a server's whole reply acknowledged?  Then the call is over, and perhaps freed. */
 bool rx_send_complete(struct rx_call *call, mono_ns now);
 void rx_send_room_event(struct rx_call *call);
+uint32_t rx_send_room(const struct rx_call *call); /* as rx_call_room(), without waiting for more */
 static inline struct rx_packet **rx_send_slot(const struct rx_call *call, rx_seq seq)
 {
 	return &call->ring[seq & call->ring_mask];

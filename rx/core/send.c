@@ -48,7 +48,7 @@ static uint32_t capacity(const struct rx_call *call)
 	return MAX(packets, (uint32_t)RX_WINDOW_START);
 }
 
-uint32_t rx_call_room(const struct rx_call *call)
+uint32_t rx_send_room(const struct rx_call *call)
 {
 	if (!call->attached || call->ended)
 		return 0;
@@ -56,11 +56,21 @@ uint32_t rx_call_room(const struct rx_call *call)
 	return cap > used ? cap - used : 0;
 }
 
+/* The queue takes fewer packets when these become larger, or the peer's window smaller: a queue that had
+ * room is then full without a packet more, and who finds it so waits to hear of room. */
+uint32_t rx_call_room(struct rx_call *call)
+{
+	uint32_t room = rx_send_room(call);
+	if (!room && !call->out_last)
+		call->want_room = true;
+	return room;
+}
+
 void rx_send_room_event(struct rx_call *call)
 {
 	if (!call->want_room)
 		return;
-	uint32_t room = rx_call_room(call);
+	uint32_t room = rx_send_room(call);
 	if (!call->out_closed && room < (capacity(call) + 3) / 4)
 		return;
 	call->want_room = false;
@@ -102,7 +112,7 @@ void rx_call_send(struct rx_call *call, mono_ns now, struct rx_packet *list)
 		}
 	}
 	call->progress = now;
-	call->want_room = !call->out_last && rx_call_room(call) == 0;
+	call->want_room = !call->out_last && rx_send_room(call) == 0;
 	rx_call_tx(call);
 }
 

@@ -1092,6 +1092,28 @@ static void an_unproven_address_gets_at_most_three_times_what_it_sent_and_200_by
 	wire_free(w);
 }
 
+static void a_queue_that_shrank_until_it_is_full_tells_of_room_too(void **state)
+{
+	(void)state;
+	struct wire *w = wire_new(NULL);
+	struct rx_call *call = begin(w, 1);
+	wire_reply(w, call, 40, 100, false);
+	struct wire_ack a = {.first = 1, .reason = RX_ACK_REQUESTED, .window = 32};
+	a.serial = wire_take_type(w, RX_DATA)->h.serial;
+	wire_ack(w, 0, 0, 1, 0, 0, &a);
+	assert_in_range(rx_call_room(call), 1, 64);
+	/* the window is made smaller, and with it the queue: no packet more is taken */
+	a = (struct wire_ack){.first = 1, .reason = RX_ACK_DELAY, .window = 16};
+	wire_ack(w, 0, 0, 1, 0, 0, &a);
+	assert_int_equal(rx_call_room(call), 0);
+	w->writable = 0;
+	for (a.first = 5; a.first <= 25; a.first += 4)
+		wire_ack(w, 0, 0, 1, 0, 0, &a);
+	assert_int_equal(w->writable, 1);
+	assert_true(rx_call_room(call) > 0);
+	wire_free(w);
+}
+
 static void the_reply_goes_out_once_the_address_has_echoed_a_serial(void **state)
 {
 	(void)state;
@@ -1344,6 +1366,7 @@ TEST_MAIN(T(an_unknown_service_is_answered_with_a_raw_abort_made_from_the_header
 	T(debug_shows_strangers_empty_lists_of_the_right_size),
 	T(tools_that_only_ask_get_no_more_than_three_times_what_they_sent_and_200_bytes),
 	T(an_unproven_address_gets_at_most_three_times_what_it_sent_and_200_bytes),
+	T(a_queue_that_shrank_until_it_is_full_tells_of_room_too),
 	T(the_reply_goes_out_once_the_address_has_echoed_a_serial),
 	T(a_small_reply_needs_no_proof_and_asks_for_it_on_the_way),
 	T(more_calls_than_a_peer_may_have_are_told_busy),
