@@ -4,7 +4,7 @@
 client=${AFS_VM_CLIENT:-kafs}
 . "$(dirname "$0")/lib.sh"
 enter qemu-system-x86_64 cpio kinit
-plan 8
+plan 10
 
 "$here/afs-vm" prepare --client "$client" >/dev/null 2>"$work/prepare" || { tail -n 5 "$work/prepare" | note; bail "the virtual machine cannot be prepared"; }
 ip link add br0 type bridge; ip addr add 10.79.0.1/24 dev br0; ip link set br0 up
@@ -17,13 +17,14 @@ cp "$work/share/big" "$open/from-us"
 cat >"$work/guest" <<'G'
 set -x
 cell=/afs/$AFS_CELL
-ls -la $cell/ && echo guest-listed
-cmp /mnt/share/big $cell/open/from-us && echo guest-read
-cp /mnt/share/big $cell/open/from-guest && sync && echo guest-wrote
-mkdir $cell/open/dir && mv $cell/open/dir $cell/open/dir2 && ln -s target $cell/open/link && echo guest-named
-echo secret-of-alice >$cell/alice/private && echo guest-token
-keyctl session - sh -c "echo no >$cell/alice/stranger" || echo guest-stranger-refused
-rm -r $cell/open/dir2 && echo guest-removed
+did() { echo "$1" >>/mnt/share/did; } # a file: what the guest prints and what it traces arrive on two ways, mingled
+ls -la $cell/ && did guest-listed
+cmp /mnt/share/big $cell/open/from-us && did guest-read
+cp /mnt/share/big $cell/open/from-guest && sync && did guest-wrote
+mkdir $cell/open/dir && mv $cell/open/dir $cell/open/dir2 && ln -s target $cell/open/link && did guest-named
+echo secret-of-alice >$cell/alice/private && did guest-token
+keyctl session - sh -c "echo no >$cell/alice/stranger" || did guest-stranger-refused
+rm -r $cell/open/dir2 && did guest-removed
 G
 # pid 1 of these namespaces is ours, so afs-vm cannot see that the network is a private one
 run_guest() {
@@ -31,11 +32,13 @@ run_guest() {
 		--allow-host-netns --bridge br0 --guest-ip 10.79.0.2/24 --share "$work/share" --timeout 280 --console "$work/guest" >"$work/guest.out" 2>&1
 }
 check "the $client client mounts with alice's token and its script ends well" run_guest || tail -n 60 "$work/guest.out" | note
-has() { grep -qx "$1" "$work/guest.out"; }
+has() { grep -qx "$1" "$work/share/did"; }
 check "it lists the cell's root" has guest-listed
 check "it reads 20 MB equal" has guest-read
 check "what it wrote is equal here" cmp "$work/share/big" "$open/from-guest"
+check "it writes 20 MB" has guest-wrote
 check "it makes directories, renames, links" has guest-named
 check "the token lets alice write where only she may" sh -c "[ \"\$(cat '$work/c/afs/vm.test/alice/private')\" = secret-of-alice ]"
 check "without the token it is refused" has guest-stranger-refused
+check "it removes a tree" has guest-removed
 check "everything checks clean" "$afscell" check
