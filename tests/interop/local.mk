@@ -9,3 +9,7 @@ check-vm: afscell
 	AFSCELL_BIN=$(abs_top_builddir)/afscell $(top_srcdir)/tests/interop/run --vm
 bench: afscell
 	AFSCELL_BIN=$(abs_top_builddir)/afscell $(top_srcdir)/tests/bench/first-light
+
+# The emulated link of tests/README.md.
+check_PROGRAMS += tests/interop/linkem
+tests_interop_linkem_SOURCES = %reldir%/linkem.c
