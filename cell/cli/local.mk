@@ -8,3 +8,5 @@ cell_cli_libcli_a_SOURCES += %reldir%/pts.c %reldir%/pts.def %reldir%/pts.h %rel
 cell_cli_libcli_a_SOURCES += %reldir%/vos.c %reldir%/vos.def %reldir%/vos.h %reldir%/vos_change.c %reldir%/vos_print.c \
 	%reldir%/vos_show.c %reldir%/vos_sync.c %reldir%/vos_vldb.c
 cell_cli_libcli_a_SOURCES += %reldir%/bos.c %reldir%/bos.def %reldir%/bos.h %reldir%/bos_salvage.c %reldir%/bos_show.c
+cell_cli_libcli_a_SOURCES += %reldir%/bench.c %reldir%/bench.def %reldir%/bench.h %reldir%/bench_load.c %reldir%/bench_raw.c \
+	%reldir%/bench_report.c %reldir%/bench_rx.def %reldir%/bench_rx.rpc %reldir%/bench_serve.c

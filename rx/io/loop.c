@@ -374,6 +374,7 @@ static afs_err port_start(struct port *p, const struct rpc_port_config *config)
 		.port = config->port,
 		.max_datagram = max_datagram,
 		.plain = config->plain,
+		.single = config->single,
 		.pool = config->pool,
 	};
 	TRY(udp_open(&p->udp, &udp));

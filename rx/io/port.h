@@ -22,6 +22,7 @@ struct rpc_port_config {
 	uint32_t max_datagram;       /* 0: default */
 	uint32_t abort_threshold;    /* rx_endpoint_config */
 	bool plain;                  /* for networks and kernels that mistreat UDP_SEGMENT and UDP_GRO: use neither */
+	bool single; /* one datagram for each system call, as on kernels without sendmmsg and recvmmsg */
 };
 /* Binds and starts.  AFS_EADDRINUSE (says who holds it where the system tells), AFS_EACCESS, AFS_ENOMEM. */
 afs_err rpc_port_open(const struct rpc_port_config *config, struct rpc_port **out);

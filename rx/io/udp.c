@@ -60,6 +60,7 @@ afs_err udp_open(struct udp *u, const struct udp_config *config)
 	*u = (struct udp){.fd = -1, .pool = config->pool, .max_datagram = config->max_datagram};
 	u->slots = mem_new_array(UDP_SLOTS_MAX, struct udp_slot);
 	u->slot_count = UDP_SLOTS_MIN;
+	u->many = !config->single;
 	u->segment = u->max_datagram;
 	if (!u->slots)
 		return AFS_ENOMEM;
@@ -104,6 +105,40 @@ void udp_close(struct udp *u)
 static struct rx_addr addr_of(const struct sockaddr_in *a)
 {
 	return (struct rx_addr){ntohl(a->sin_addr.s_addr), ntohs(a->sin_port)};
+}
+
+/* --- several messages with one system call, or one by one where the kernel cannot --------------- */
+
+/* As recvmmsg without waiting. */
+static int receive_many(struct udp *u, struct mmsghdr *m, unsigned n)
+{
+	if (u->many) {
+		int got = recvmmsg(u->fd, m, n, MSG_DONTWAIT, NULL);
+		if (got >= 0 || errno != ENOSYS)
+			return got;
+		u->many = false;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		ssize_t len = recvmsg(u->fd, &m[i].msg_hdr, MSG_DONTWAIT);
+		if (len < 0)
+			return i ? (int)i : -1; /* the error comes again if it still holds */
+		m[i].msg_len = (unsigned)len;
+	}
+	return (int)n;
+}
+
+static int send_many(struct udp *u, struct mmsghdr *m, unsigned n)
+{
+	if (u->many) {
+		int sent = sendmmsg(u->fd, m, n, 0);
+		if (sent >= 0 || errno != ENOSYS)
+			return sent;
+		u->many = false;
+	}
+	for (unsigned i = 0; i < n; i++)
+		if (sendmsg(u->fd, &m[i].msg_hdr, 0) < 0)
+			return i ? (int)i : -1;
+	return (int)n;
 }
 
 /* --- receiving ------------------------------------------------------------------------------- */
@@ -265,7 +300,7 @@ bool udp_receive(struct udp *u, udp_sink *sink, udp_refused *refused, void *ctx)
 		return false;
 	}
 	int got;
-	for (int tries = 0; (got = recvmmsg(u->fd, m, n, MSG_DONTWAIT, NULL)) < 0 && tries < 16; tries++) {
+	for (int tries = 0; (got = receive_many(u, m, n)) < 0 && tries < 16; tries++) {
 		int eno = errno;
 		if (eno != EINTR)
 			read_errors(u); /* an error that waits for its reader keeps the socket readable */
@@ -414,7 +449,7 @@ void udp_send(struct udp *u, const struct rx_datagram *list, unsigned n, udp_ref
 	}
 	unsigned waits = 0, errors = 0;
 	for (unsigned at = 0; at < count;) {
-		int sent = sendmmsg(u->fd, m + at, count - at, 0);
+		int sent = send_many(u, m + at, count - at);
 		u->sends++;
 		if (sent > 0) {
 			at += (unsigned)sent;

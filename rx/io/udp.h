@@ -25,7 +25,8 @@ struct udp_config {
 	uint32_t ip;   /* host order; 0: every address */
 	uint16_t port; /* 0: the system chooses */
 	uint32_t max_datagram;
-	bool plain; /* no UDP_SEGMENT and no UDP_GRO */
+	bool plain;  /* no UDP_SEGMENT and no UDP_GRO */
+	bool single; /* no sendmmsg and no recvmmsg */
 	struct rx_buf_pool *pool;
 };
 
@@ -41,7 +42,7 @@ struct udp_slot {
 struct udp {
 	int fd;
 	uint16_t port; /* bound */
-	bool gso, gro;
+	bool gso, gro, many; /* what the kernel does, as far as is known: UDP_SEGMENT, UDP_GRO, *mmsg */
 	uint32_t max_datagram;
 	struct rx_buf_pool *pool;
 	struct udp_slot *slots;
