@@ -17,11 +17,13 @@
 #include <signal.h>
 
 struct admin;
+struct keys_token;
 
 enum admin_auth {
 	ADMIN_TOKEN,     /* the caller's: from the cache manager, else from his Kerberos tickets, else none */
 	ADMIN_LOCALAUTH, /* the cell's own, made with its key */
 	ADMIN_NOAUTH,
+	ADMIN_GIVEN,     /* the one in the configuration */
 };
 enum admin_service { ADMIN_VL, ADMIN_PT, ADMIN_VOL, ADMIN_BOS, ADMIN_SERVICES };
 
@@ -41,6 +43,7 @@ struct admin_config {
 	const char *openafs;         /* directory with CellServDB and ThisCell; with localauth,
 	                                its server/ (or itself) with KeyFileExt */
 	enum admin_auth auth;
+	const struct keys_token *token; /* ADMIN_GIVEN: for this cell */
 	bool names;                  /* print names of servers, not addresses */
 };
 

@@ -137,6 +137,25 @@ static afs_err from_manager(const struct token_want *want, struct keys_token *ou
 	return answer.errornumber ? AFS_ENOENT : read_tokens(&answer, &arena, out);
 }
 
+/* A copy of the token that whoever opens the cell gave.  One for another cell proves nothing here. */
+static afs_err given(const struct token_want *want, struct keys_token *out, struct buf *who)
+{
+	const struct keys_token *t = want->config->token;
+	if (strcasecmp(t->cell, want->cell) != 0) {
+		buf_printf(who, "the token is for %s", t->cell);
+		return AFS_OK;
+	}
+	uint8_t *ticket = mem_alloc(1, t->kad.ticket_len ? t->kad.ticket_len : 1);
+	if (!ticket)
+		return AFS_ENOMEM;
+	memcpy(ticket, t->kad.ticket, t->kad.ticket_len);
+	*out = *t;
+	out->ticket = ticket;
+	out->kad.ticket = ticket;
+	buf_printf(who, "%s%s%s@%s", t->name, t->instance[0] ? "/" : "", t->instance, t->realm);
+	return AFS_OK;
+}
+
 /* --- in turn --------------------------------------------------------------------------------- */
 
 afs_err token_find(const struct token_want *want, struct keys_token *out, struct buf *who, struct buf *why)
@@ -145,6 +164,8 @@ afs_err token_find(const struct token_want *want, struct keys_token *out, struct
 		buf_puts(who, "asked for with -noauth");
 		return AFS_OK;
 	}
+	if (want->config->auth == ADMIN_GIVEN)
+		return given(want, out, who);
 	if (want->config->auth == ADMIN_LOCALAUTH)
 		return localauth(want, out, who, why);
 	if (from_manager(want, out) == AFS_OK) {

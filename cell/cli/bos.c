@@ -298,7 +298,7 @@ static afs_err install_one(struct bos *b, const char *file)
 	if (!remote_path(b->c, file, path))
 		return admin_refuse(b->a, AFS_ENAMETOOLONG, "its path there is longer than %d letters", BOS_STR_MAX);
 	TRY(send_file(b, fd, &st, path));
-	printf("bos: installed file %s\n", file);
+	cli_say(b->c, "bos: installed file %s\n", file);
 	return AFS_OK;
 }
 int cli_bos_install(struct cli *c) { return words_command(c, "file", "install", install_one); }
@@ -311,7 +311,7 @@ static afs_err uninstall_one(struct bos *b, const char *file)
 	struct bos_uninstall_in in = {XDR_STR_OF(path)};
 	struct bos_uninstall_out out;
 	TRY(BOS_CALL(b->a, b->conn, uninstall, &in, &out, NULL));
-	printf("bos: uninstalled file %s\n", file);
+	cli_say(b->c, "bos: uninstalled file %s\n", file);
 	return AFS_OK;
 }
 int cli_bos_uninstall(struct cli *c) { return words_command(c, "file", "uninstall", uninstall_one); }

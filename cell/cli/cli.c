@@ -21,7 +21,8 @@
 
 static int run_command(const struct cli_command *cmd, int argc, char **argv)
 {
-	struct cli c = {};
+	struct cli_out out = {};
+	struct cli c = {.out = &out};
 	int status = cli_parse(&c, cmd, argc, argv);
 	if (status == CLI_OK) {
 		if (c.help)
@@ -29,6 +30,8 @@ static int run_command(const struct cli_command *cmd, int argc, char **argv)
 		else
 			status = cmd->run(&c);
 	}
+	if (status == CLI_OK && c.json && !c.help && !out.printed)
+		printf("{}\n"); /* a reader of JSON always gets a value */
 	cli_fini(&c);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		fprintf(stderr, "afscell: cannot write the output: %s\n", strerror(errno));
@@ -146,10 +149,10 @@ int cli_load_conf(const struct cli *c, struct conf **out)
 	if (err == AFS_OK)
 		return CLI_OK;
 	fflush(stdout);
-	if (problems.len)
+	if (problems.len && !cli_calling(c))
 		fputs(problems.data, stderr);
 	else
-		cli_fail(c, "%s: %s", path, afs_err_text(err));
+		cli_fail(c, "%s", problems.len ? problems.data : path);
 	return CLI_FAILED;
 }
 
@@ -177,6 +180,11 @@ int cli_ask_progress(const struct cli *c, const char *verb, json_t *args, json_t
 	void (*each)(void *ctx, const json_t *progress), void *ctx)
 {
 	*reply = NULL;
+	const struct cli_call *call = cli_calling(c);
+	if (call && !call->owner) {
+		json_decref(args);
+		return cli_fail(c, "only an administrator of the cell may do this");
+	}
 	CLEANUP(str) char *path = socket_path(c);
 	if (!path) {
 		json_decref(args);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * The command line as a table.  A command is a row of commands.def: from the rows come the parser,
- * --help, bash completion and the manual pages.  A handler does one command and gives the exit
- * status; it never calls exit().
+ * --help, completion, the manual pages, and what the console's API offers (cli_call, below): same names,
+ * same arguments, same results.  A handler does one command and gives the exit status; it never calls
+ * exit(), and may be called by several threads at once.
  *
- *   COMMAND( suite, name, aliases, handler, sentence, examples, arguments... )
+ *   SHOW(    suite, name, aliases, handler, sentence, examples, arguments... )  changes nothing
+ *   COMMAND( ... )                                                              changes something
+ *   LOCAL(   ... )   only from a shell: it uses the terminal, files of the caller, or his process
  *
  * `suite` is "" for a command of its own ("up"), else "fs", ...; `aliases` are further names,
  * separated by blanks ("la").  `examples` is lines of text, one example each.  Arguments:
@@ -15,6 +18,11 @@
  *   NEED(   name, WHAT, sentence )            the same, and it must be there
  *   LIST(   name, WHAT, sentence )            any number of values, up to the next -name
  *   NEEDLIST( name, WHAT, sentence )          at least one value
+ *
+ * WHAT also says what kind of thing a value is, for completion, forms and cli_call: FILE is a file of the
+ * caller's, which cli_call refuses, DIR a directory, SERVER, PARTITION, VOLUME, USER, GROUP, CELL what they say, "a|b|c" a choice.
+ *
+ * With --json a handler prints one value, by cli_print_json, and nothing else on standard output.
  *
  * `letter` is a one-letter spelling or 0.  Names are written with one dash or two, may be cut to an
  * unambiguous beginning, as AFS people are used to, and take -name=value too; "--" ends names.
@@ -45,7 +53,15 @@ const char *cli_colour(const struct cli *c, const char *code);
 /* "afscell fs listacl: ..." on stderr; give CLI_FAILED and CLI_USAGE. */
 [[gnu::format(printf, 2, 3)]] int cli_fail(const struct cli *c, const char *fmt, ...);
 [[gnu::format(printf, 2, 3)]] int cli_misuse(const struct cli *c, const char *fmt, ...);
-/* `value` (taken) on stdout, indented, with a newline.  Gives CLI_OK. */
+/* A remark that is no failure, on stderr: "afscell vos zap: ...". */
+[[gnu::format(printf, 2, 3)]] void cli_warn(const struct cli *c, const char *fmt, ...);
+/* Text for people on stdout; nothing with --json. */
+[[gnu::format(printf, 2, 3)]] void cli_say(const struct cli *c, const char *fmt, ...);
+/* How far long work is: a line on stderr that the next one overwrites, when that is a terminal; the line
+ * goes away with the work. */
+[[gnu::format(printf, 2, 3)]] void cli_progress(const struct cli *c, const char *fmt, ...);
+void cli_progress_end(const struct cli *c);
+/* `value` (taken) on stdout, indented, with a newline: the command's result.  Gives CLI_OK. */
 int cli_print_json(const struct cli *c, json_t *value);
 
 /* Ask the running cell (cell/ctl.h) for `verb`; `args` (an object or NULL) is taken; waits.  On
@@ -65,6 +81,33 @@ int cli_load_conf(const struct cli *c, struct conf **out);
 /* Parse and run; gives the exit status.  What main() does. */
 int cli_main(int argc, char **argv);
 
+/* --- called by a program ------------------------------------------------------------------- */
+
+/* A command run by a program, as the console does for its API, with its result as a value: nothing is
+ * printed, no terminal is asked, no signal caught.  May be called by any thread; waits as the command does.
+ *
+ * Who asks is what the caller says, never the process: calls carry his token, or none.  What only the
+ * machine's owner may do (-localauth, verbs of the control socket) is refused unless `owner`. */
+struct keys_token;
+struct cli_call {
+	const char *command;           /* "vos listvldb", "user add"; whole names */
+	const json_t *args;            /* object: "id": "root.cell", "quiet": true, "user": ["a", "b"]; numbers as well;
+	                                  false and null are as if absent.  May be NULL */
+	const char *config;            /* configuration file; NULL: as found */
+	const struct keys_token *token; /* of the person; NULL: nobody */
+	bool owner;                    /* he may do what root may: an administrator of this cell, as the caller knows */
+	void (*progress)(void *ctx, const char *text); /* may be NULL */
+	void *ctx;
+	/* results, the caller's: json_decref, mem_free */
+	json_t *result;                /* what --json prints; NULL: nothing */
+	char *text;                    /* what would be on stderr, lines without the command's name; NULL: nothing */
+};
+/* The exit status.  CLI_USAGE also for a command that is not there, or is LOCAL. */
+int cli_call(struct cli_call *call);
+/* The table: [{"suite", "name", "changes", "help", "examples", "args": [{"name", "kind": "flag|option|one|list",
+ * "required", "what", "help"}]}], without LOCAL rows. */
+json_t *cli_table_json(void);
+
 /* The table, for help, completion, manual pages and tests. */
 enum cli_kind { CLI_FLAG, CLI_OPTION, CLI_ONE, CLI_LIST };
 struct cli_arg {
@@ -74,11 +117,13 @@ struct cli_arg {
 	bool required;
 	const char *what, *help;
 };
+enum cli_nature { CLI_SHOWS, CLI_CHANGES, CLI_LOCAL };
 struct cli_command {
 	const char *suite, *name, *aliases;
 	int (*run)(struct cli *c);
 	const char *help, *examples;
 	const struct cli_arg *args; /* ends with a NULL name */
+	enum cli_nature nature;
 };
 struct cli_suite {
 	const char *name, *help;

@@ -4,7 +4,13 @@
 #include "cell/cli/cli.h"
 
 #define SUITE(name, help)
-#define COMMAND(suite, name, aliases, run, help, examples, ...) int run(struct cli *c);
+#define HANDLER(suite, name, aliases, run, ...) int run(struct cli *c);
+#define SHOW(...) HANDLER(__VA_ARGS__)
+#define COMMAND(...) HANDLER(__VA_ARGS__)
+#define LOCAL(...) HANDLER(__VA_ARGS__)
 #include "cell/cli/commands.def"
 #undef SUITE
+#undef SHOW
 #undef COMMAND
+#undef LOCAL
+#undef HANDLER

@@ -47,7 +47,7 @@ size_t cli_values(const struct cli *c, const char *name, const char *const **out
 }
 
 bool cli_wants_json(const struct cli *c) { return c->json; }
-bool cli_on_terminal(const struct cli *c) { return !c->json && isatty(STDOUT_FILENO); }
+bool cli_on_terminal(const struct cli *c) { return !c->json && !cli_calling(c) && isatty(STDOUT_FILENO); }
 
 const char *cli_colour(const struct cli *c, const char *code)
 {
@@ -64,32 +64,94 @@ const char *cli_colour(const struct cli *c, const char *code)
 	return "";
 }
 
+/* On stderr after "name: ", or into the text of a call; `end` closes the line. */
+static void tell(const struct cli *c, const char *fmt, va_list ap, const char *end)
+{
+	if (cli_calling(c)) {
+		char text[2048];
+		vsnprintf(text, sizeof(text), fmt, ap);
+		buf_printf(&c->out->text, "%s\n", text);
+		return;
+	}
+	fflush(stdout);
+	fprintf(stderr, "%s: ", c->name);
+	vfprintf(stderr, fmt, ap);
+	fprintf(stderr, "%s\n", end);
+}
+
 int cli_fail(const struct cli *c, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	fflush(stdout);
-	fprintf(stderr, "%s: ", c->name);
-	vfprintf(stderr, fmt, ap);
-	fputc('\n', stderr);
+	tell(c, fmt, ap, "");
 	va_end(ap);
 	return CLI_FAILED;
 }
 
-int cli_misuse(const struct cli *c, const char *fmt, ...)
+void cli_warn(const struct cli *c, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	fflush(stdout);
-	fprintf(stderr, "%s: ", c->name);
-	vfprintf(stderr, fmt, ap);
-	fprintf(stderr, "; see: %s --help\n", c->name);
+	tell(c, fmt, ap, "");
+	va_end(ap);
+}
+
+int cli_misuse(const struct cli *c, const char *fmt, ...)
+{
+	CLEANUP(str) char *end = mem_printf("; see: %s --help", c->name);
+	va_list ap;
+	va_start(ap, fmt);
+	tell(c, fmt, ap, end ? end : "");
 	va_end(ap);
 	return CLI_USAGE;
 }
 
+void cli_say(const struct cli *c, const char *fmt, ...)
+{
+	if (c->json)
+		return;
+	va_list ap;
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+}
+
+static bool watched(const struct cli *c)
+{
+	const struct cli_call *call = cli_calling(c);
+	return call ? call->progress != NULL : !c->json && isatty(STDERR_FILENO);
+}
+
+void cli_progress(const struct cli *c, const char *fmt, ...)
+{
+	char text[256];
+	if (!watched(c))
+		return;
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (cli_calling(c))
+		cli_calling(c)->progress(cli_calling(c)->ctx, text);
+	else
+		fprintf(stderr, "\r\033[K%s", text);
+}
+
+void cli_progress_end(const struct cli *c)
+{
+	if (watched(c) && !cli_calling(c))
+		fputs("\r\033[K", stderr);
+}
+
 int cli_print_json(const struct cli *c, json_t *value)
 {
+	if (c->out)
+		c->out->printed = true;
+	if (cli_calling(c)) {
+		json_decref(c->out->call->result);
+		c->out->call->result = value;
+		return value ? CLI_OK : cli_fail(c, "out of memory");
+	}
 	if (!value || json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY) != 0) {
 		json_decref(value);
 		return cli_fail(c, "cannot print the result as JSON");
@@ -101,7 +163,7 @@ int cli_print_json(const struct cli *c, json_t *value)
 
 void cli_fini(struct cli *c)
 {
-	for (size_t i = 0; i < c->arg_count; i++)
+	for (size_t i = 0; c->got && i < c->arg_count; i++)
 		mem_free(c->got[i].v);
 	mem_free(c->got);
 	mem_free(c->config_found);
@@ -160,7 +222,7 @@ static int next_positional(const struct cli *c, int from)
 	return -1;
 }
 
-static int missing(const struct cli *c)
+int cli_missing(const struct cli *c)
 {
 	for (size_t i = 0; i < c->arg_count; i++) {
 		const struct cli_arg *a = &c->cmd->args[i];
@@ -170,7 +232,7 @@ static int missing(const struct cli *c)
 	return CLI_OK;
 }
 
-int cli_parse(struct cli *c, const struct cli_command *cmd, int argc, char **argv)
+int cli_begin(struct cli *c, const struct cli_command *cmd, size_t values_max)
 {
 	c->cmd = cmd;
 	c->name_buf = cli_full_name(cmd);
@@ -179,11 +241,16 @@ int cli_parse(struct cli *c, const struct cli_command *cmd, int argc, char **arg
 		c->arg_count++;
 	c->got = mem_new_array(c->arg_count + 1, struct cli_got);
 	for (size_t i = 0; c->got && i < c->arg_count; i++)
-		if (!(c->got[i].v = mem_new_array((size_t)argc + 1, const char *)))
+		if (!(c->got[i].v = mem_new_array(values_max + 1, const char *)))
 			return cli_fail(c, "out of memory");
-	if (!c->got)
-		return cli_fail(c, "out of memory");
+	return c->got ? CLI_OK : cli_fail(c, "out of memory");
+}
 
+int cli_parse(struct cli *c, const struct cli_command *cmd, int argc, char **argv)
+{
+	int status = cli_begin(c, cmd, (size_t)argc);
+	if (status != CLI_OK)
+		return status;
 	bool names_end = false;
 	int list = -1; /* the list that was named last and still takes words */
 	for (int i = 0; i < argc; i++) {
@@ -246,7 +313,7 @@ int cli_parse(struct cli *c, const struct cli_command *cmd, int argc, char **arg
 		else
 			push(c, row, value);
 	}
-	return c->help ? CLI_OK : missing(c);
+	return c->help ? CLI_OK : cli_missing(c);
 }
 
 /* --- finding commands ---------------------------------------------------------------------- */

@@ -2,7 +2,15 @@
  *
  * Between the files of this folder: words into a struct cli, and what help needs. */
 #pragma once
+#include "cell/base/buf.h"
 #include "cell/cli/cli.h"
+
+/* What a command gave out so far. */
+struct cli_out {
+	struct cli_call *call; /* NULL: from a shell */
+	struct buf text;       /* of a call: what a shell would see on stderr */
+	bool printed;          /* cli_print_json was called */
+};
 
 struct cli {
 	const struct cli_command *cmd;
@@ -17,11 +25,19 @@ struct cli {
 	const char *config;
 	char *config_found; /* what cli_config_path() settled on */
 	char *name_buf;
+	struct cli_out *out;
 };
+
+/* The call that runs this command, or NULL: a shell. */
+static inline const struct cli_call *cli_calling(const struct cli *c) { return c->out ? c->out->call : NULL; }
 
 void cli_fini(struct cli *c);
 /* Words after the command's name.  CLI_OK or CLI_USAGE (printed). */
 int cli_parse(struct cli *c, const struct cli_command *cmd, int argc, char **argv);
+/* A row for the arguments of `cmd`, empty.  cli_fini() it, also after an error. */
+int cli_begin(struct cli *c, const struct cli_command *cmd, size_t values_max);
+/* CLI_USAGE (told) when a required argument is missing. */
+int cli_missing(const struct cli *c);
 /* The command or NULL; `suite` "" for the top.  Sets *close to the best guess, for messages. */
 const struct cli_command *cli_find(const char *suite, const char *name, const char **close);
 const struct cli_suite *cli_find_suite(const char *name);

@@ -69,7 +69,7 @@ static int run_line(struct cli *c, char *line)
 	if (!cmd)
 		return cli_fail(c, "unknown command \"%s\"%s%s%s", words[0], close ? "; did you mean \"" : "", close ? close : "",
 			close ? "\"?" : "");
-	struct cli sub = {};
+	struct cli sub = {.out = c->out};
 	int status = cli_parse(&sub, cmd, n - 1, words + 1);
 	sub.config = sub.config ? sub.config : c->config;
 	sub.json = sub.json || c->json;

@@ -63,11 +63,20 @@ int suite_open(struct cli *c, bool names, struct admin **out)
 	bool local = cli_has(c, "localauth"), none = cli_has(c, "noauth");
 	if (local && none)
 		return cli_misuse(c, "-localauth and -noauth exclude each other");
-	const char *env = getenv("AFSCONF"), *ours = getenv("AFSCELL_CONFIG");
+	const char *env = getenv("AFSCONF"), *ours = getenv("AFSCELL_CONFIG"); /* not for calls, as below */
 	struct admin_config ac = {.cell = cli_value(c, "cell"), .names = names, .openafs = OPENAFS_DIR,
 		.auth = local ? ADMIN_LOCALAUTH : none ? ADMIN_NOAUTH : ADMIN_TOKEN};
+	const struct cli_call *call = cli_calling(c);
+	if (call) { /* a server's own environment and tickets are not its callers' */
+		if (local && !call->owner)
+			return cli_fail(c, "only an administrator of the cell may ask as the cell itself");
+		ac.auth = local ? ADMIN_LOCALAUTH : none || !call->token ? ADMIN_NOAUTH : ADMIN_GIVEN;
+		ac.token = call->token;
+	}
 	bool stock = false;
-	if (is_dir(c->config)) {
+	if (call) {
+		ours = NULL;
+	} else if (is_dir(c->config)) {
 		ac.openafs = c->config;
 		stock = true;
 	} else if (is_dir(env)) {
@@ -94,8 +103,8 @@ int suite_open(struct cli *c, bool names, struct admin **out)
 	if (err != AFS_OK)
 		return cli_fail(c, "%s", why.data ? why.data : afs_err_text(err));
 	const char *who;
-	if (!none && !admin_authenticated(*out, &who))
-		fprintf(stderr, "%s: running unauthenticated: %s\n", c->name, who);
+	if (!none && !call && !admin_authenticated(*out, &who))
+		cli_warn(c, "running unauthenticated: %s", who);
 	return CLI_OK;
 }
 

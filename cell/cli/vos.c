@@ -5,6 +5,7 @@
 #include "cell/cli/vos.h"
 
 #include "cell/base/text.h"
+#include "cell/cli/parse.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -27,12 +28,18 @@ static void say(void *ctx, const char *step)
 	fflush(stdout);
 }
 
+static void tell_call(void *ctx, const char *step) { cli_progress(ctx, "%s", step); }
+
 int vos_begin(struct vos *v, struct cli *c)
 {
 	*v = (struct vos){.c = c};
 	int status = suite_open(c, !cli_has(c, "noresolve"), &v->a);
 	if (status != CLI_OK)
 		return status;
+	if (cli_calling(c)) {
+		admin_watch(v->a, tell_call, c, NULL);
+		return CLI_OK;
+	}
 	struct sigaction act = {.sa_handler = on_signal};
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);

@@ -79,9 +79,9 @@ int cli_vos_remove(struct cli *c)
 	if (err != AFS_OK)
 		return suite_fail(c, v.a, err, "volume %s", cli_value(c, "id"));
 	if (!gone.was_there)
-		fprintf(stderr, "afscell vos remove: volume %u was not on the partition any more\n", gone.id);
+		cli_warn(c, "volume %u was not on the partition any more", gone.id);
 	if (!gone.in_vldb)
-		fprintf(stderr, "afscell vos remove: the location database did not have volume %u there\n", gone.id);
+		cli_warn(c, "the location database did not have volume %u there", gone.id);
 	if (!gone.was_there && !gone.in_vldb)
 		return CLI_FAILED;
 	return done(&v, json_pack("{s:I, s:b, s:b}", "id", (json_int_t)gone.id, "was_there", gone.was_there, "in_vldb", gone.in_vldb),
@@ -107,7 +107,7 @@ int cli_vos_zap(struct cli *c)
 	if (!id)
 		return cli_misuse(c, "-id %s: expected the number of a volume", name);
 	if (listed)
-		fprintf(stderr, "afscell vos zap: the location database has an entry for volume %u; it stays\n", id);
+		cli_warn(c, "the location database has an entry for volume %u; it stays", id);
 	afs_err err = volume_has_partition(v.a, ip, part);
 	if (err == AFS_OK && cli_has(c, "force")) {
 		struct vol_nuke_volume_in in = {part, id};
@@ -578,19 +578,13 @@ int cli_vos_backupsys(struct cli *c)
 
 /* --- dump and restore ------------------------------------------------------------------------------------------- */
 
-static void progress(void *ctx, uint64_t bytes)
-{
-	const char *what = ctx;
-	fprintf(stderr, "\r%s %llu MiB", what, (unsigned long long)(bytes >> 20));
-}
-
-static bool watched(struct cli *c) { return isatty(STDERR_FILENO) && !cli_wants_json(c); }
+static void dumped(void *c, uint64_t bytes) { cli_progress(c, "dumped %llu MiB", (unsigned long long)(bytes >> 20)); }
+static void restored(void *c, uint64_t bytes) { cli_progress(c, "restored %llu MiB", (unsigned long long)(bytes >> 20)); }
 
 int cli_vos_dump(struct cli *c)
 {
 	CLEANUP(vos) struct vos v = {};
 	CLEANUP(fd) int fd = -1;
-	char what[] = "dumped";
 	struct volume_dump want = {.name = cli_value(c, "id"), .clone = cli_has(c, "clone"), .omit_dirs = cli_has(c, "omitdirs"),
 		.fd = STDOUT_FILENO};
 	const char *file = cli_value(c, "file");
@@ -612,11 +606,11 @@ int cli_vos_dump(struct cli *c)
 			return cli_fail(c, "%s cannot be written: %s", file, strerror(errno));
 		want.fd = fd;
 	}
-	want.progress = file && watched(c) ? progress : NULL;
-	want.ctx = what;
+	want.progress = file ? dumped : NULL;
+	want.ctx = c;
 	afs_err err = volume_dump(v.a, &want, &bytes);
-	if (want.progress)
-		fprintf(stderr, "\r\033[K");
+	if (file)
+		cli_progress_end(c);
 	if (err == AFS_OK && fd >= 0 && fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP)
 		return cli_fail(c, "%s cannot be written: %s", file, strerror(errno));
 	if (err != AFS_OK)
@@ -690,7 +684,6 @@ int cli_vos_restore(struct cli *c)
 	static const char *const overwrites[] = {"abort", "full", "incremental"}, *const whens[] = {"dump", "keep", "new"};
 	CLEANUP(vos) struct vos v = {};
 	CLEANUP(fd) int fd = -1;
-	char what[] = "restored";
 	struct volume_restore want = {.name = cli_value(c, "name"), .offline = cli_has(c, "offline"), .readonly = cli_has(c, "readonly"),
 		.no_delete = cli_has(c, "nodelete"), .fd = STDIN_FILENO};
 	const char *file = cli_value(c, "file");
@@ -721,8 +714,8 @@ int cli_vos_restore(struct cli *c)
 	want.overwrite = overwrite ? (enum volume_overwrite)(overwrite - 1) : VOLUME_ABORT;
 	want.creation = (enum volume_when)creation;
 	want.update = (enum volume_when)update;
-	want.progress = file && watched(c) ? progress : NULL;
-	want.ctx = what;
+	want.progress = file ? restored : NULL;
+	want.ctx = c;
 	if (file && (status = prove_dump(c, file)) != CLI_OK)
 		return status;
 	afs_err err = volume_restore(v.a, &want, &id, &bytes);
@@ -731,8 +724,8 @@ int cli_vos_restore(struct cli *c)
 		if (want.overwrite != VOLUME_ABORT)
 			err = volume_restore(v.a, &want, &id, &bytes);
 	}
-	if (want.progress)
-		fprintf(stderr, "\r\033[K");
+	if (file)
+		cli_progress_end(c);
 	if (err == AFS_EVOLEXISTS)
 		return suite_fail(c, v.a, err, "nothing was restored; -overwrite full or incremental says what to do with it");
 	if (err != AFS_OK)
