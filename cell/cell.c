@@ -843,8 +843,18 @@ json_t *cell_status(struct cell *c)
 	json_t *addresses = json_array();
 	for (size_t i = 0; i < conf->listen.n; i++)
 		json_array_append_new(addresses, json_string(IPV4(conf->listen.v[i])));
-	return json_pack("{s:s, s:s, s:s, s:o, s:n, s:s, s:i, s:I, s:s, s:o, s:o}", "cell", conf->cell, "realm", conf->realm.name,
+	json_t *status = json_pack("{s:s, s:s, s:s, s:o, s:n, s:s, s:i, s:I, s:s, s:o, s:o}", "cell", conf->cell, "realm", conf->realm.name,
 		"state", "serving", "mount", mount ? json_string(mount) : json_null(), "console", "version", VERSION, "pid",
 		(int)getpid(), "uptime_s", (json_int_t)((clk_mono() - c->started) / NS_PER_SEC), "config", conf->file, "listen", addresses,
 		"roles", roles);
+	if (c->client && status) {
+		struct client_stats s;
+		client_stats(c->client, &s);
+		json_object_set_new(status, "client", json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+			"cache_bytes", (json_int_t)s.cache_bytes, "cache_max", (json_int_t)s.cache_max, "dirty_bytes", (json_int_t)s.dirty_bytes,
+			"vnodes", (json_int_t)s.vnodes, "calls", (json_int_t)s.calls, "retries", (json_int_t)s.retries, "breaks", (json_int_t)s.breaks,
+			"fetched_bytes", (json_int_t)s.fetched_bytes, "stored_bytes", (json_int_t)s.stored_bytes, "recovered", (json_int_t)s.recovered,
+			"conflicts", (json_int_t)s.conflicts, "waiting", (json_int_t)s.waiting));
+	}
+	return status;
 }

@@ -36,7 +36,7 @@ struct client_cell {
 struct client_config {
 	const struct client_cell *cells; /* the first is the local cell; all is copied */
 	size_t cell_count;
-	const char *cache_dir;     /* made when missing; belongs to one client at a time */
+	const char *cache_dir;     /* made when missing; belongs to one client at a time; NULL: in memory */
 	uint64_t cache_bytes;      /* hard bound of what the cache holds on disk; at least 16 MiB */
 	enum rx_sec_level level;   /* of connections with a token */
 	enum rx_sec_level level_here; /* the same, to servers on the loopback network */
@@ -148,5 +148,7 @@ struct client_stats {
 	uint64_t cache_bytes, cache_max, dirty_bytes;
 	uint64_t vnodes, volumes, servers, servers_down;
 	uint64_t calls, retries, breaks, fetched_bytes, stored_bytes;
+	/* files with changes of an earlier run: sent, kept as a copy because of a conflict, still waiting */
+	uint64_t recovered, conflicts, waiting;
 };
 void client_stats(struct client *c, struct client_stats *out);

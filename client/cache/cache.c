@@ -84,62 +84,367 @@ uint64_t cache_file_dv(struct cache_file *f)
 void cache_file_set_dv(struct cache_file *f, uint64_t dv)
 {
 	mtx_lock(&f->cache->lock);
+	bool moved = f->dv != dv;
 	f->dv = dv;
+	if (moved)
+		log_file(f->cache, f);
 	mtx_unlock(&f->cache->lock);
+}
+
+static bool meta_equal(const struct cache_meta *a, const struct cache_meta *b)
+{
+	return a->pending == b->pending && a->length == b->length && a->cut == b->cut && a->mtime == b->mtime &&
+	       a->uid == b->uid && a->parent_vnode == b->parent_vnode && a->parent_unique == b->parent_unique;
+}
+
+void cache_file_set_meta(struct cache_file *f, const struct cache_meta *m)
+{
+	struct cache *c = f->cache;
+	mtx_lock(&c->lock);
+	bool was = f->meta.pending;
+	if ((was || m->pending) && !meta_equal(&f->meta, m)) {
+		f->meta = *m;
+		f->touched |= m->pending;
+		if (m->pending && !list_linked(&f->dirty_link))
+			list_push_back(&c->dirty_files, &f->dirty_link);
+		/* what is to be remembered needs a place; without one only a crash would lose it */
+		if (f->place != NOWHERE) {
+			log_file(c, f);
+		} else if (m->pending && io_begin(c, f) == AFS_OK) {
+			io_end(c, f);
+		}
+		if (was && !m->pending && !f->io && !f->n && f->place == IN_AREA) {
+			f->io++;
+			io_end(c, f); /* gives the place back */
+		}
+	}
+	mtx_unlock(&c->lock);
+}
+
+void cache_file_meta(struct cache_file *f, struct cache_meta *out)
+{
+	mtx_lock(&f->cache->lock);
+	*out = f->meta;
+	mtx_unlock(&f->cache->lock);
+}
+
+struct cache_key cache_file_key(const struct cache_file *f) { return f->key; }
+
+uint64_t cache_file_end(struct cache_file *f)
+{
+	mtx_lock(&f->cache->lock);
+	uint64_t end = 0;
+	for (size_t i = f->n; i-- && !end;) {
+		const struct chunk *ch = f->chunks[i];
+		struct bits taken = bits_or(&ch->dirty, &ch->storing);
+		for (unsigned k = CACHE_CHUNK_PAGES; k-- && !end;)
+			if (bit(&taken, k))
+				end = (ch->index * CACHE_CHUNK_PAGES + k + 1) * CACHE_PAGE;
+	}
+	mtx_unlock(&f->cache->lock);
+	return end;
+}
+
+/* --- orphans and notes ----------------------------------------------------------------------------------- */
+
+size_t cache_orphans(struct cache *c, struct cache_file **out, size_t cap)
+{
+	size_t n = 0;
+	mtx_lock(&c->lock);
+	list_each(e, &c->orphans)
+	{
+		struct cache_file *f = list_entry(e, struct cache_file, orphans);
+		if (n == cap)
+			break;
+		if (f->refs)
+			continue;
+		f->refs++;
+		out[n++] = f;
+	}
+	mtx_unlock(&c->lock);
+	return n;
+}
+
+void cache_orphan_done(struct cache_file *f, bool dropped)
+{
+	struct cache *c = f->cache;
+	if (dropped) {
+		cache_file_discard(f);
+		struct cache_meta none = {0};
+		cache_file_set_meta(f, &none);
+	}
+	mtx_lock(&c->lock);
+	f->refs--;
+	file_free_if_unused(c, f);
+	mtx_unlock(&c->lock);
+}
+
+void cache_file_orphan(struct cache_file *f)
+{
+	struct cache *c = f->cache;
+	mtx_lock(&c->lock);
+	f->refs--;
+	if (!f->orphan) {
+		map_remove(&c->files, &f->by_key);
+		f->orphan = true;
+		list_push_back(&c->orphans, &f->orphans);
+		c->orphan_n++;
+	}
+	file_free_if_unused(c, f);
+	mtx_unlock(&c->lock);
+}
+
+static void record_of_note(const struct cache_note *n, struct cache_record *r)
+{
+	*r = (struct cache_record){.type = CACHE_R_NOTE, .key = n->dir, .meta = {.uid = n->uid}};
+	memcpy(r->name, n->name, sizeof(r->name));
+	r->name[CACHE_NOTE_MAX - 1] = 0;
+}
+static bool note_is(const struct note *n, const struct cache_record *r)
+{
+	return n->r.key.cell == r->key.cell && fid_equal(&n->r.key.fid, &r->key.fid) && strcmp(n->r.name, r->name) == 0;
+}
+static void note_put(struct cache *c, const struct cache_record *r) REQUIRES(c->lock)
+{
+	struct note *n = mem_new(struct note);
+	if (!n) /* a name may be left behind */
+		return;
+	n->r = *r;
+	list_push_back(&c->notes, &n->all);
+}
+static void note_drop(struct cache *c, const struct cache_record *r) REQUIRES(c->lock)
+{
+	list_each(e, &c->notes)
+	{
+		struct note *n = list_entry(e, struct note, all);
+		if (note_is(n, r)) {
+			list_remove(e);
+			mem_free(n);
+		}
+	}
+}
+
+void cache_note_add(struct cache *c, const struct cache_note *n)
+{
+	struct cache_record r;
+	record_of_note(n, &r);
+	mtx_lock(&c->lock);
+	log_append(c, &r);
+	note_put(c, &r);
+	mtx_unlock(&c->lock);
+}
+
+void cache_note_remove(struct cache *c, const struct cache_note *n)
+{
+	struct cache_record r;
+	record_of_note(n, &r);
+	mtx_lock(&c->lock);
+	note_drop(c, &r);
+	r.type = CACHE_R_UNNOTE;
+	log_append(c, &r);
+	mtx_unlock(&c->lock);
+}
+
+size_t cache_notes(struct cache *c, struct cache_note *out, size_t cap)
+{
+	size_t n = 0;
+	mtx_lock(&c->lock);
+	list_each(e, &c->notes)
+	{
+		const struct cache_record *r = &list_entry(e, struct note, all)->r;
+		if (n == cap)
+			break;
+		out[n] = (struct cache_note){.dir = r->key, .uid = r->meta.uid};
+		memcpy(out[n++].name, r->name, CACHE_NOTE_MAX);
+	}
+	mtx_unlock(&c->lock);
+	return n;
 }
 
 void cache_usage(struct cache *c, struct cache_usage *out)
 {
 	mtx_lock(&c->lock);
 	*out = (struct cache_usage){c->used * CACHE_PAGE, c->max * CACHE_PAGE,
-		c->dirty * CACHE_PAGE, c->files.count, c->chunks};
+		c->dirty * CACHE_PAGE, c->files.count, c->chunks, c->orphan_n};
 	mtx_unlock(&c->lock);
 }
 
 /* --- start and end ----------------------------------------------------------------------------------------- */
 
-static bool area_fits(const struct cache_index_file *in)
+struct placed {
+	struct map_node by_place;
+	struct cache_file *file; /* in no table yet */
+};
+struct loading {
+	struct cache *c;
+	struct map places;
+	bool fell;       /* the machine fell since: only what was brought to the disk counts, */
+	uint64_t synced; /* which is what was said before this byte; later words only take away */
+};
+
+static struct placed *placed_find(struct loading *l, uint32_t place, uint64_t h)
 {
-	struct cache_index_chunk ch = cache_index_chunk(in, 0);
-	return ch.index == 0 && !(ch.valid[0] >> AREA_BYTES / CACHE_PAGE) && !ch.valid[1] &&
-	       !ch.valid[2] && !ch.valid[3];
+	for (struct map_node *n = map_first(&l->places, h); n; n = map_next(n)) {
+		struct placed *p = container_of(n, struct placed, by_place);
+		if (place_number(p->file) == place)
+			return p;
+	}
+	return NULL;
 }
 
-static bool load_file(void *ctx, const struct cache_index_file *in) NO_TSA
+static void forget_file(struct cache *c, struct cache_file *f) NO_TSA
 {
-	struct cache *c = ctx;
-	struct cache_key k;
-	memset(&k, 0, sizeof(k));
-	k.cell = in->key.cell;
-	k.fid = in->key.fid;
-	uint64_t h = key_hash(c, &k);
-	bool area = in->slot & INDEX_AREA;
-	uint32_t number = in->slot & ~INDEX_AREA;
-	if (number >= SLOT_MAX || file_find(c, &k, h))
+	while (f->n)
+		chunk_remove(c, f->chunks[f->n - 1]);
+	list_remove(&f->dirty_link);
+	if (f->place == IN_SLOT)
+		slot_close(&c->slots, &f->slot);
+	mem_free(f->chunks);
+	mem_free(f);
+}
+
+static void placed_drop(struct loading *l, struct placed *p)
+{
+	map_remove(&l->places, &p->by_place);
+	forget_file(l->c, p->file);
+	mem_free(p);
+}
+
+static bool placed_make(struct loading *l, const struct cache_record *r, uint64_t h)
+{
+	struct placed *p = mem_new(struct placed);
+	struct cache_file *f = p ? mem_new(struct cache_file) : NULL;
+	if (!f) {
+		mem_free(p);
 		return false;
-	/* what is in an area fits into it */
-	if (area && in->chunk_count && (in->chunk_count > 1 || !area_fits(in)))
-		return false;
-	struct cache_file *f = file_make(c, &k, h);
-	if (!f)
-		return true; /* its slot is swept */
-	f->dv = in->dv;
-	f->slot.number = f->area = number;
-	f->place = area ? IN_AREA : IN_SLOT;
-	for (uint64_t i = 0; i < in->chunk_count; i++) {
-		struct cache_index_chunk saved = cache_index_chunk(in, i);
-		struct chunk *ch = chunk_make(f, saved.index);
-		if (!ch)
-			break;
-		memcpy(ch->valid.w, saved.valid, sizeof(saved.valid));
-		c->used += bits_count(&ch->valid);
-		chunk_rest(c, ch);
 	}
-	if (area)
-		c->areas.next = MAX(c->areas.next, number + 1);
-	else
-		c->slots.next = MAX(c->slots.next, number + 1);
+	uint32_t number = r->place & ~INDEX_AREA;
+	*f = (struct cache_file){.cache = l->c, .slot = {number, -1}, .area = number, .place = r->place & INDEX_AREA ? IN_AREA : IN_SLOT};
+	p->file = f;
+	f->dv = r->dv;
+	f->meta = r->meta;
+	memset(&f->key, 0, sizeof(f->key)); /* hashed as bytes */
+	f->key.cell = r->key.cell;
+	f->key.fid = r->key.fid;
+	if (!map_insert(&l->places, &p->by_place, h)) {
+		mem_free(f);
+		mem_free(p);
+		return false;
+	}
 	return true;
+}
+
+static bool placed_move(struct loading *l, struct placed *p, uint32_t slot)
+{
+	uint64_t h = map_hash_u64(&l->places, slot);
+	struct placed *there = placed_find(l, slot, h);
+	if (there)
+		placed_drop(l, there);
+	map_remove(&l->places, &p->by_place);
+	p->file->place = IN_SLOT;
+	p->file->slot.number = slot;
+	if (map_insert(&l->places, &p->by_place, h))
+		return true;
+	forget_file(l->c, p->file);
+	mem_free(p);
+	return false;
+}
+
+/* False: out of memory. */
+static bool load_chunk(struct loading *l, struct cache_file *f, const struct cache_record *r, bool late) NO_TSA
+{
+	struct cache *c = l->c;
+	struct chunk *ch = late ? chunk_find(f, r->index) : chunk_make(f, r->index);
+	struct bits valid, dirty;
+	memcpy(valid.w, r->valid, sizeof(valid.w));
+	memcpy(dirty.w, r->dirty, sizeof(dirty.w));
+	if (!ch)
+		return late;
+	if (late) {
+		valid = bits_and(&valid, &ch->valid);
+		dirty = bits_and(&dirty, &ch->dirty);
+	}
+	c->used -= bits_count(&ch->valid);
+	chunk_clear_dirty(f, ch, &ch->dirty);
+	ch->valid = valid;
+	c->used += bits_count(&valid);
+	chunk_set_dirty(f, ch, &dirty);
+	if (!bits_any(&valid))
+		chunk_remove(c, ch);
+	return true;
+}
+
+static bool load_record(void *ctx, const struct cache_record *r) NO_TSA
+{
+	struct loading *l = ctx;
+	bool late = l->fell && r->at >= l->synced;
+	if (r->type == CACHE_R_NOTE) {
+		note_put(l->c, r);
+		return true;
+	}
+	if (r->type == CACHE_R_UNNOTE) {
+		note_drop(l->c, r);
+		return true;
+	}
+	if (r->type == CACHE_R_SYNC)
+		return true;
+	uint64_t h = map_hash_u64(&l->places, r->place);
+	struct placed *p = placed_find(l, r->place, h);
+	if (p && r->type == CACHE_R_GONE)
+		placed_drop(l, p);
+	else if (p && r->type == CACHE_R_MOVED)
+		return placed_move(l, p, (uint32_t)r->index);
+	else if (p && r->type == CACHE_R_CHUNK)
+		return load_chunk(l, p->file, r, late);
+	else if (p && r->type == CACHE_R_FILE) {
+		p->file->dv = r->dv;
+		if (!late)
+			p->file->meta = r->meta;
+		else
+			p->file->meta.pending &= r->meta.pending;
+	} else if (!p && r->type == CACHE_R_FILE && !late)
+		return placed_make(l, r, h);
+	return true;
+}
+
+/* What was read becomes the table.  What is clean is not to be believed after the machine fell. */
+static void settle_in(struct loading *l) NO_TSA
+{
+	struct cache *c = l->c;
+	size_t cursor = 0;
+	for (struct map_node *n = map_walk(&l->places, &cursor, NULL), *next; n; n = next) {
+		next = map_walk(&l->places, &cursor, n->next);
+		struct placed *p = container_of(n, struct placed, by_place);
+		struct cache_file *f = p->file;
+		bool orphan = f->dirty || f->meta.pending;
+		uint64_t h = key_hash(c, &f->key);
+		for (size_t i = f->n; i-- && l->fell;) { /* only dirty pages are left */
+			struct chunk *ch = f->chunks[i];
+			c->used -= bits_count(&ch->valid);
+			ch->valid = ch->dirty;
+			c->used += bits_count(&ch->valid);
+			if (!bits_any(&ch->valid))
+				chunk_remove(c, ch);
+		}
+		if ((!f->n && !orphan) || (!orphan && (file_find(c, &f->key, h) || !map_insert(&c->files, &f->by_key, h)))) {
+			placed_drop(l, p);
+			continue;
+		}
+		if (orphan) {
+			f->orphan = true;
+			list_push_back(&c->orphans, &f->orphans);
+			c->orphan_n++;
+		}
+		for (size_t i = 0; i < f->n; i++)
+			chunk_rest(c, f->chunks[i]);
+		if (f->place == IN_AREA)
+			c->areas.next = MAX(c->areas.next, f->area + 1);
+		else
+			c->slots.next = MAX(c->slots.next, f->slot.number + 1);
+		map_remove(&l->places, n);
+		mem_free(p);
+	}
+	map_fini(&l->places);
 }
 
 static int by_number(const void *a, const void *b)
@@ -177,83 +482,90 @@ static afs_err read_whole(int dir_fd, const char *name, struct buf *b)
 	return AFS_OK;
 }
 
-static void forget_all(struct cache *c)
+static void forget_all(struct cache *c) NO_TSA
 {
 	size_t cursor = 0;
 	for (struct map_node *n = map_walk(&c->files, &cursor, NULL), *next; n; n = next) {
 		next = map_walk(&c->files, &cursor, n->next);
-		struct cache_file *f = container_of(n, struct cache_file, by_key);
-		while (f->n)
-			chunk_remove(c, f->chunks[f->n - 1]);
 		map_remove(&c->files, n);
-		if (f->place == IN_SLOT && f->slot.fd >= 0)
-			close(f->slot.fd);
-		mem_free(f->chunks);
-		mem_free(f);
+		forget_file(c, container_of(n, struct cache_file, by_key));
 	}
+	for (struct list *e; (e = list_pop_front(&c->orphans));)
+		forget_file(c, list_entry(e, struct cache_file, orphans));
+	for (struct list *e; (e = list_pop_front(&c->notes));)
+		mem_free(list_entry(e, struct note, all));
+	c->orphan_n = 0;
 }
 
-static afs_err load(struct cache *c, int dir_fd)
+static size_t numbers_of(struct cache *c, uint32_t *v) NO_TSA
+{
+	size_t n = 0, cursor = 0;
+	for (struct map_node *e = map_walk(&c->files, &cursor, NULL); e; e = map_walk(&c->files, &cursor, e->next))
+		v[n++] = place_number(container_of(e, struct cache_file, by_key));
+	list_each(e, &c->orphans) v[n++] = place_number(list_entry(e, struct cache_file, orphans));
+	qsort(v, n, sizeof(*v), by_number); /* areas sort behind slots */
+	return n;
+}
+
+static afs_err load(struct cache *c) NO_TSA
 {
 	CLEANUP(buf) struct buf b = {0};
-	afs_err err = read_whole(dir_fd, "index", &b);
-	/* A crash from here on must not find an index that no longer tells the truth. */
-	unlinkat(dir_fd, "index", 0);
+	afs_err err = read_whole(c->log.dir_fd, "log", &b);
+	struct cache_log_about about = {0};
+	struct loading l = {.c = c};
+	uint8_t boot[16];
+	map_init(&l.places);
+	cache_log_boot(boot);
 	if (!err)
-		err = cache_index_parse((const uint8_t *)b.data, b.len, NULL, NULL);
-	if (!err)
-		err = cache_index_parse((const uint8_t *)b.data, b.len, load_file, c);
+		err = cache_log_parse((const uint8_t *)b.data, b.len, &about, NULL, NULL);
+	if (!err) {
+		l.fell = !about.clean && memcmp(about.boot, boot, sizeof(boot)) != 0;
+		l.synced = about.synced;
+		c->log.generation = about.generation;
+		err = cache_log_parse((const uint8_t *)b.data, b.len, &about, load_record, &l);
+	}
+	settle_in(&l);
 	if (err) {
 		if (err != AFS_ENOENT)
-			log_warn("cache.index.unusable dir=%s err=%s: starting empty", c->dir,
-				afs_err_name(err));
+			log_warn("cache.log.unusable dir=%s err=%s: starting empty", c->dir, afs_err_name(err));
 		forget_all(c);
 		c->slots.next = c->areas.next = 0;
 	}
-
-	CLEANUP(heap) uint32_t *v = mem_new_array(c->files.count + 1, uint32_t);
+	CLEANUP(heap) uint32_t *v = mem_new_array(c->files.count + c->orphan_n + 1, uint32_t);
 	if (!v)
 		return AFS_ENOMEM;
-	struct numbers used = {v, 0}; /* areas sort behind slots */
-	size_t cursor = 0;
-	for (struct map_node *n = map_walk(&c->files, &cursor, NULL); n;
-		n = map_walk(&c->files, &cursor, n->next)) {
-		struct cache_file *f = container_of(n, struct cache_file, by_key);
-		v[used.n++] = f->place == IN_AREA ? f->area | INDEX_AREA : f->slot.number;
-	}
-	qsort(v, used.n, sizeof(*v), by_number);
-	for (size_t i = 1; i < used.n; i++) {
-		if (v[i] == v[i - 1]) { /* two files in one place */
-			log_warn("cache.index.unusable dir=%s slot=%08x: starting empty", c->dir,
-				v[i]);
-			forget_all(c);
-			c->slots.next = c->areas.next = 0;
-			used.n = 0;
-		}
-	}
+	struct numbers used = {v, numbers_of(c, v)};
 	TRY(slots_sweep(&c->slots, is_number, &used));
 	if (!c->areas.next && ftruncate(c->areas.fd, 0) < 0)
 		return log_error(AFS_EIO, "cache.dir.unusable path=%s errno=%d", c->dir, errno);
+	if (c->orphan_n)
+		log_info("cache.orphans.found dir=%s files=%zu dirty_kib=%llu", c->dir, c->orphan_n, (unsigned long long)c->dirty * 4);
+	mtx_lock(&c->lock);
 	for (uint32_t i = 0; i < c->areas.next; i++)
 		if (!is_number(&used, i | INDEX_AREA))
 			areas_give(&c->areas, i);
-	mtx_lock(&c->lock);
+	/* before anything changes: a log of an earlier run must not be found after a fall of the machine */
+	err = log_make(c, false, true);
 	while (c->used > c->max && cache_evict_one(c))
 		;
 	mtx_unlock(&c->lock);
-	return AFS_OK;
+	return err;
 }
 
 static afs_err open_dir(struct cache *c)
 {
+	if (!c->dir) {
+		TRY(slots_open(&c->slots, NULL));
+		return areas_open(&c->areas, -1);
+	}
 	if (mkdir(c->dir, 0700) < 0 && errno != EEXIST)
 		return log_error(afs_err_from_errno(errno), "cache.dir.unusable path=%s errno=%d",
 			c->dir, errno);
-	CLEANUP(fd) int dir_fd = open(c->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir_fd < 0)
+	c->log.dir_fd = open(c->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (c->log.dir_fd < 0)
 		return log_error(afs_err_from_errno(errno), "cache.dir.unusable path=%s errno=%d",
 			c->dir, errno);
-	c->lock_fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	c->lock_fd = openat(c->log.dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (c->lock_fd < 0)
 		return log_error(afs_err_from_errno(errno), "cache.dir.unusable path=%s errno=%d",
 			c->dir, errno);
@@ -263,7 +575,7 @@ static afs_err open_dir(struct cache *c)
 			c->dir);
 	TRY(slots_open(&c->slots, c->dir));
 	TRY(areas_open(&c->areas, c->slots.dir_fd));
-	return load(c, dir_fd);
+	return load(c);
 }
 
 afs_err cache_open(const char *dir, uint64_t max_bytes, struct cache **out)
@@ -276,15 +588,19 @@ afs_err cache_open(const char *dir, uint64_t max_bytes, struct cache **out)
 	map_init(&c->files);
 	list_init(&c->lru);
 	list_init(&c->open_files);
+	list_init(&c->dirty_files);
+	list_init(&c->orphans);
+	list_init(&c->notes);
 	c->max = MAX(max_bytes, CACHE_MIN_BYTES) / CACHE_PAGE -
 		 (uint64_t)AREAS_UNPUNCHED * AREA_BYTES / CACHE_PAGE;
 	c->lock_fd = -1;
-	c->slots.dir_fd = c->areas.fd = -1;
-	c->dir = mem_strdup(dir);
+	c->slots.dir_fd = c->slots.mem_fd = c->areas.fd = c->log.dir_fd = c->log.fd = -1;
+	c->dir = dir ? mem_strdup(dir) : NULL;
 	c->area_buf = mem_alloc(AREA_BYTES, 1);
-	afs_err err = c->dir && c->area_buf ? open_dir(c) : AFS_ENOMEM;
+	afs_err err = (c->dir || !dir) && c->area_buf ? open_dir(c) : AFS_ENOMEM;
 	if (err) {
 		forget_all(c);
+		log_fini(c);
 		areas_fini(&c->areas);
 		slots_fini(&c->slots);
 		if (c->lock_fd >= 0)
@@ -301,62 +617,22 @@ afs_err cache_open(const char *dir, uint64_t max_bytes, struct cache **out)
 	return AFS_OK;
 }
 
-static afs_err save(struct cache *c)
-{
-	CLEANUP(buf) struct buf b = {0};
-	uint64_t files = 0;
-	cache_index_begin(&b);
-	size_t cursor = 0;
-	for (struct map_node *n = map_walk(&c->files, &cursor, NULL); n;
-		n = map_walk(&c->files, &cursor, n->next)) {
-		struct cache_file *f = container_of(n, struct cache_file, by_key);
-		if (f->place == NOWHERE || !f->n)
-			continue;
-		uint32_t where = f->place == IN_AREA ? f->area | INDEX_AREA : f->slot.number;
-		struct cache_index_file out = {f->key, where, f->dv, f->n, NULL};
-		cache_index_file(&b, &out);
-		for (size_t i = 0; i < f->n; i++) {
-			struct chunk *ch = f->chunks[i];
-			struct bits taken = bits_or(&ch->dirty, &ch->storing);
-			struct bits good = bits_but(&ch->valid, &taken);
-			struct cache_index_chunk saved = {.index = ch->index};
-			memcpy(saved.valid, good.w, sizeof(saved.valid));
-			cache_index_chunk_put(&b, &saved);
-		}
-		files++;
-	}
-	cache_index_end(&b, files);
-	if (b.err)
-		return b.err;
-
-	CLEANUP(fd) int dir_fd = open(c->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	CLEANUP(fd)
-	int fd = dir_fd < 0 ? -1
-			    : openat(dir_fd, "index.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-				      0600);
-	if (fd < 0)
-		return afs_err_from_errno(errno);
-	/* Content first: after a power failure an index must not name pages that never reached the disk. */
-	if (syncfs(c->slots.dir_fd) < 0)
-		return afs_err_from_errno(errno);
-	TRY(write_plain(fd, (const uint8_t *)b.data, b.len, 0));
-	if (fsync(fd) < 0 || renameat(dir_fd, "index.new", dir_fd, "index") < 0)
-		return afs_err_from_errno(errno);
-	return AFS_OK;
-}
-
 void cache_close(struct cache *c)
 {
 	if (!c)
 		return;
-	afs_err err = save(c);
-	if (err)
-		log_warn("cache.index.unsaved dir=%s err=%s: the next start begins empty", c->dir,
-			afs_err_name(err));
+	/* Content first: after a fall of the machine a log must not name pages that never reached the disk. */
+	bool synced = c->log.dir_fd >= 0 && syncfs(c->slots.dir_fd) == 0;
+	mtx_lock(&c->lock);
+	if (synced)
+		(void)log_make(c, true, true); /* it says so; what was there is good for this boot */
+	mtx_unlock(&c->lock);
 	forget_all(c);
+	log_fini(c);
 	areas_fini(&c->areas);
 	slots_fini(&c->slots);
-	close(c->lock_fd);
+	if (c->lock_fd >= 0)
+		close(c->lock_fd);
 	map_fini(&c->files);
 	cond_fini(&c->changed);
 	mtx_fini(&c->lock);

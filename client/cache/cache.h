@@ -17,11 +17,14 @@
  *   lock              held by the process that uses the cache
  *   data/small        areas of 64 KiB, one per file that was never larger
  *   data/XX/XXXXXXXX  slots of larger files, sparse; XX is the slot's number modulo 256, both hexadecimal
- *   index             written at a clean end after the slots reached the disk, read and removed at the
- *                     next start; without it the slots are erased.  Little-endian: 8 bytes "AFSCIDX1",
- *                     u64 number of files, u64 checksum of the rest; then per file u64 cell, u32 volume,
- *                     vnode, unique, slot (bit 31: area), u64 dv, u64 number of chunks; per chunk u64 index and
- *                     four u64 of valid bits, lowest page first.  Dirty pages are never in it. */
+ *   log               what is where, clean and dirty, kept up with each change (log.c).  Page of 4096 bytes: "AFSCLOG1", u64
+ *                     generation, u64 1 after a clean end, 16 bytes of the boot, u64 checksum; then records: u32 type and
+ *                     length / 8 << 8, u32 checksum, payload.  All in the machine's byte order.
+ *
+ * What outlives what.  A clean end: all of it.  A killed process: all of it; what was dirty is an orphan then, for the
+ * caller to send.  A fallen machine: what cache_sync() found dirty, and nothing clean.
+ *
+ * With `dir` NULL the cache is in memory: the same, and gone with the process. */
 #pragma once
 #include "cell/base/buf.h"
 #include "cell/base/err.h"
@@ -39,7 +42,7 @@ struct cache_key {
 	struct AFSFid fid;
 };
 
-/* AFS_EBUSY: another process uses it; AFS_EACCESS, AFS_EIO, AFS_ENOSPC, AFS_ENOMEM.  Logged. */
+/* `dir` NULL: in memory.  AFS_EBUSY: another process uses it; AFS_EACCESS, AFS_EIO, AFS_ENOSPC, AFS_ENOMEM.  Logged. */
 afs_err cache_open(const char *dir, uint64_t max_bytes, struct cache **out);
 void cache_close(struct cache *c); /* all files must be closed */
 
@@ -88,24 +91,75 @@ void cache_drop_clean(struct cache_file *f);
 
 struct cache_usage {
 	uint64_t used, max, dirty;
-	uint64_t files, chunks;
+	uint64_t files, chunks, orphans;
 };
 void cache_usage(struct cache *c, struct cache_usage *out);
 
-/* The index, for cache_open and its fuzz target.  Judges bytes; `each` is called for every file. */
-struct cache_index_chunk {
-	uint64_t index, valid[4];
+/* --- what outlives the process --- */
+
+/* What the server was not told yet, beside pages.  Kept while `pending`. */
+struct cache_meta {
+	bool pending;
+	uint64_t length, cut; /* cut: the server is to have nothing of its own behind it; UINT64_MAX: no cut */
+	uint32_t mtime, uid, parent_vnode, parent_unique;
 };
-struct cache_index_file {
+void cache_file_set_meta(struct cache_file *f, const struct cache_meta *m);
+void cache_file_meta(struct cache_file *f, struct cache_meta *out);
+/* Files with changes of an earlier run, at most `cap`; each is the caller's until cache_orphan_done().  `dropped`: its
+ * content is not needed any more; else it stays for the next time. */
+size_t cache_orphans(struct cache *c, struct cache_file **out, size_t cap);
+void cache_orphan_done(struct cache_file *f, bool dropped);
+/* Give up the file, of which the caller has the only reference: its changes become an orphan of this run. */
+void cache_file_orphan(struct cache_file *f);
+struct cache_key cache_file_key(const struct cache_file *f);
+/* Ends of dirty content: its last page's end. */
+uint64_t cache_file_end(struct cache_file *f);
+/* Bring what is dirty to the disk, so that it outlives the machine; to be called every few seconds. */
+void cache_sync(struct cache *c);
+/* What was just stored is not to be found dirty by a start after the machine fell. */
+void cache_settle(struct cache_file *f);
+
+/* Words to the next run: a name in a directory that is to be removed. */
+enum { CACHE_NOTE_MAX = 32 };
+struct cache_note {
+	struct cache_key dir;
+	uint32_t uid; /* or what stands for one */
+	char name[CACHE_NOTE_MAX];
+};
+void cache_note_add(struct cache *c, const struct cache_note *n);
+void cache_note_remove(struct cache *c, const struct cache_note *n); /* also when it is not there */
+/* Those of an earlier run, at most `cap`. */
+size_t cache_notes(struct cache *c, struct cache_note *out, size_t cap);
+
+/* The log's bytes, for cache_open and its fuzz target. */
+enum cache_record_type {
+	CACHE_R_FILE = 1, /* key, dv, meta of the file at `place` */
+	CACHE_R_CHUNK,    /* bits of chunk `index` of the file at `place` */
+	CACHE_R_GONE,     /* nothing is at `place` any more */
+	CACHE_R_NOTE,
+	CACHE_R_UNNOTE,
+	CACHE_R_SYNC,  /* all that was said before byte `index` is on disk */
+	CACHE_R_MOVED, /* what was in the area `place` is in slot `index` now, and on disk when it was before */
+};
+struct cache_record {
+	enum cache_record_type type;
+	uint32_t place; /* bit 31: an area */
+	uint64_t at;    /* where it is in the log */
 	struct cache_key key;
-	uint32_t slot;
-	uint64_t dv, chunk_count;
-	const uint8_t *chunks; /* chunk_count * 40 bytes */
+	uint64_t dv, index;
+	struct cache_meta meta;
+	uint64_t valid[4], dirty[4];
+	char name[CACHE_NOTE_MAX];
 };
-afs_err cache_index_parse(const uint8_t *p, size_t n,
-	bool (*each)(void *ctx, const struct cache_index_file *f), void *ctx);
-struct cache_index_chunk cache_index_chunk(const struct cache_index_file *f, uint64_t i);
-void cache_index_begin(struct buf *b);
-void cache_index_file(struct buf *b, const struct cache_index_file *f);
-void cache_index_chunk_put(struct buf *b, const struct cache_index_chunk *c);
-void cache_index_end(struct buf *b, uint64_t files);
+struct cache_log_about {
+	uint64_t generation, records, synced; /* synced: byte of the log */
+	bool clean;
+	uint8_t boot[16];
+};
+/* Judges; `each` gets every good record and may refuse it (AFS_ECORRUPT then).  AFS_EVERSION: not a log. */
+afs_err cache_log_parse(const uint8_t *p, size_t n, struct cache_log_about *about,
+	bool (*each)(void *ctx, const struct cache_record *r), void *ctx);
+void cache_log_head(struct buf *b, uint64_t generation, bool clean, const uint8_t boot[16]);
+void cache_log_put(struct buf *b, uint64_t generation, const struct cache_record *r);
+void cache_log_seal(uint8_t *p, size_t n); /* for tests: puts right checksums into whatever this is */
+void cache_log_boot(uint8_t boot[16]); /* of the running machine */

@@ -58,7 +58,7 @@ struct chunk *chunk_make(struct cache_file *f, uint64_t index)
 
 void chunk_rest(struct cache *c, struct chunk *ch) /* LRU membership after a change */
 {
-	bool clean = !bits_any(&ch->dirty) && !bits_any(&ch->storing);
+	bool clean = !bits_any(&ch->dirty) && !bits_any(&ch->storing) && !ch->file->durable;
 	if (clean && !list_linked(&ch->lru))
 		list_push_back(&c->lru, &ch->lru);
 	else if (!clean)
@@ -89,6 +89,9 @@ void chunk_set_dirty(struct cache_file *f, struct chunk *ch, const struct bits *
 	ch->dirty = bits_or(&ch->dirty, m);
 	f->dirty += n;
 	f->cache->dirty += n;
+	f->touched = true;
+	if (!list_linked(&f->dirty_link))
+		list_push_back(&f->cache->dirty_files, &f->dirty_link);
 }
 
 void chunk_clear_dirty(struct cache_file *f, struct chunk *ch, const struct bits *m)
@@ -114,6 +117,8 @@ bool cache_evict_one(struct cache *c) REQUIRES(c->lock)
 			if (io_begin(c, f) != AFS_OK)
 				return false;
 			ch->busy = ch->going = true;
+			static const struct bits none;
+			log_chunk_as(c, ch, &none, &none);
 			mtx_unlock(&c->lock);
 			place_punch(f, ch->index * CACHE_CHUNK, CACHE_CHUNK);
 			mtx_lock(&c->lock);

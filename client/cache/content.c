@@ -152,6 +152,12 @@ afs_err cache_write(struct cache_file *f, uint64_t off, const void *buf, size_t 
 				bit(&ch->valid, last - 1)
 					? 0
 					: (CACHE_PAGE - (off + n) % CACHE_PAGE) % CACHE_PAGE;
+			struct bits was = bits_and(&m, &ch->valid), taken = bits_or(&ch->dirty, &ch->storing);
+			struct bits clean = bits_but(&was, &taken);
+			if (bits_any(&clean)) { /* from here on they are not what the server has */
+				taken = bits_or(&taken, &clean);
+				log_chunk_as(c, ch, &ch->valid, &taken);
+			}
 			mtx_unlock(&c->lock);
 			err = place_write(f, p, n, off, before, behind);
 			mtx_lock(&c->lock);
@@ -165,6 +171,7 @@ afs_err cache_write(struct cache_file *f, uint64_t off, const void *buf, size_t 
 					err, "cache.content.unwritable slot=%08x", f->slot.number);
 			}
 			chunk_set_dirty(f, ch, &done);
+			log_chunk(c, ch);
 		}
 		c->reserved -= last - first;
 		if (ch)
@@ -241,8 +248,10 @@ static afs_err fill(
 			mtx_lock(&c->lock);
 			if (!err && ticket != f->ticket)
 				err = AFS_EAGAIN;
-			if (!err)
+			if (!err) {
 				chunk_made_valid(c, ch, &m);
+				log_chunk(c, ch);
+			}
 		}
 		c->reserved -= last - first;
 		if (ch)
@@ -307,8 +316,12 @@ static void drop(struct cache *c, struct cache_file *f, uint64_t from, uint64_t 
 			continue;
 		}
 		ch->busy = true;
-		bool open = io_begin(c, f) == AFS_OK;
+		bool open = io_begin(c, f) == AFS_OK, flush = f->durable && dirty;
+		struct bits left = bits_but(&ch->valid, &m), taken = bits_or(&ch->dirty, &ch->storing);
+		log_chunk_as(c, ch, &left, &taken);
 		mtx_unlock(&c->lock);
+		if (flush)
+			log_flush(c);
 		for (unsigned i = open ? bits_next(&m, 0, true) : CACHE_CHUNK_PAGES;
 			i < CACHE_CHUNK_PAGES;) {
 			unsigned end = bits_next(&m, i, false);
@@ -455,6 +468,8 @@ void cache_stored(struct cache_file *f, uint64_t start, uint64_t end, bool ok)
 		ch->storing = bits_but(&ch->storing, &m);
 		if (!ok)
 			chunk_set_dirty(f, ch, &back);
+		else if (bits_any(&back))
+			log_chunk(c, ch);
 		chunk_rest(c, ch);
 	}
 	cond_broadcast(&c->changed);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * The cache from within: chunks.c (which pages, and room for them), place.c (where content is on disk),
- * content.c (reading, filling, writing, dropping, storing), cache.c (the table, start and end).
+ * content.c (reading, filling, writing, dropping, storing), log.c (what outlives a crash), cache.c (the
+ * table, start and end).
  *
  * What always holds:
  *   - whoever makes a page valid writes all of it: what an invalid page holds on disk is anything;
  *   - `used` counts valid pages, `reserved` those on their way to become valid, and their sum never
  *     passes `max`;
  *   - a chunk is on the LRU list exactly when none of its pages is dirty or being stored;
+ *   - the log says that a page is clean only while its place holds just that: a change of a clean page, a cut, and
+ *     a hole are told to the log before they are made, what became valid after; so whenever the process is
+ *     killed, the log names no page that holds anything else;
  *   - `busy` on a chunk gives one operation the right to change which of its pages are valid, without
  *     the lock; `readers` only forbid punching.
  * One lock guards all; it is never held across reading, writing, punching or waiting for room. */
@@ -46,9 +50,28 @@ struct cache_file {
 	unsigned refs, io;
 	uint32_t ticket;
 	uint64_t dv;
+	struct cache_meta meta;
+	struct list dirty_link; /* of cache->dirty_files: perhaps something is dirty */
+	struct list orphans;    /* of a run that ended; not in the table then */
+	bool orphan;
+	bool touched; /* made dirty since cache_sync looked */
+	bool durable; /* the log on disk says that it is dirty */
 	struct chunk **chunks; /* by index, rising */
 	size_t n, cap;
 	uint64_t dirty, storing; /* pages */
+};
+
+struct note {
+	struct list all;
+	struct cache_record r;
+};
+
+struct cache_log {
+	int dir_fd, fd; /* dir_fd -1: a cache in memory */
+	uint8_t *map;   /* of [start, end) of the file; NULL: there is no log at this time */
+	size_t map_len, start, at, end;
+	uint64_t generation;
+	mono_ns again;
 };
 
 struct cache {
@@ -65,6 +88,9 @@ struct cache {
 	uint8_t *area_buf; /* AREA_BYTES, to move files out of areas */
 	char *dir;
 	int lock_fd;
+	struct cache_log log GUARDED_BY(lock);
+	struct list dirty_files GUARDED_BY(lock), orphans GUARDED_BY(lock), notes GUARDED_BY(lock);
+	size_t orphan_n GUARDED_BY(lock);
 };
 
 /* --- bits --- */
@@ -158,3 +184,19 @@ afs_err place_write(struct cache_file *f, const uint8_t *p, size_t n, uint64_t o
 /* Give the disk its blocks back.  Where that fails they stay in use, and nothing else is wrong. */
 void place_punch(struct cache_file *f, uint64_t off, uint64_t len);
 afs_err write_plain(int fd, const uint8_t *p, size_t n, uint64_t off);
+/* The place as records name it. */
+uint32_t place_number(const struct cache_file *f);
+
+/* --- log.c: all with the lock held, except log_flush --- */
+
+/* Make the log anew; `clean`: the last of this run.  `durable`: it is on disk when this returns. */
+afs_err log_make(struct cache *c, bool clean, bool durable) REQUIRES(c->lock);
+void log_append(struct cache *c, const struct cache_record *r) REQUIRES(c->lock);
+void log_file(struct cache *c, const struct cache_file *f) REQUIRES(c->lock);
+void log_chunk(struct cache *c, const struct chunk *ch) REQUIRES(c->lock);
+/* As it is about to be. */
+void log_chunk_as(struct cache *c, const struct chunk *ch, const struct bits *valid, const struct bits *dirty)
+	REQUIRES(c->lock);
+void log_gone(struct cache *c, uint32_t place) REQUIRES(c->lock);
+void log_flush(struct cache *c); /* what was appended is on disk */
+void log_fini(struct cache *c);

@@ -15,11 +15,18 @@ enum { FDS_MAX = 400 };
 
 void file_free_if_unused(struct cache *c, struct cache_file *f) REQUIRES(c->lock)
 {
-	if (f->refs || f->io || f->n)
+	if (f->refs || f->io || f->n || f->meta.pending)
 		return;
-	map_remove(&c->files, &f->by_key);
-	if (list_linked(&f->open_lru))
-		list_remove(&f->open_lru);
+	if (f->place != NOWHERE)
+		log_gone(c, place_number(f));
+	if (f->orphan) {
+		list_remove(&f->orphans);
+		c->orphan_n--;
+	} else {
+		map_remove(&c->files, &f->by_key);
+	}
+	list_remove(&f->dirty_link);
+	list_remove(&f->open_lru);
 	if (f->place == IN_SLOT) {
 		if (f->slot.fd >= 0)
 			c->fds--;
@@ -37,8 +44,7 @@ static afs_err slot_ready(struct cache *c, struct slot *slot, bool take) REQUIRE
 		struct list *e = list_pop_front(&c->open_files);
 		if (e) {
 			struct cache_file *old = list_entry(e, struct cache_file, open_lru);
-			close(old->slot.fd);
-			old->slot.fd = -1;
+			slot_close(&c->slots, &old->slot);
 			c->fds--;
 		}
 	}
@@ -53,6 +59,7 @@ afs_err io_begin(struct cache *c, struct cache_file *f) REQUIRES(c->lock)
 	if (f->place == NOWHERE) {
 		TRY(areas_take(&c->areas, &f->area));
 		f->place = IN_AREA;
+		log_file(c, f);
 	} else if (f->place == IN_SLOT && f->slot.fd < 0) {
 		TRY(slot_ready(c, &f->slot, false));
 	}
@@ -65,7 +72,8 @@ void io_end(struct cache *c, struct cache_file *f) REQUIRES(c->lock)
 {
 	if (--f->io == 0 && f->place == IN_SLOT) {
 		list_push_back(&c->open_files, &f->open_lru);
-	} else if (f->io == 0 && f->place == IN_AREA && !f->n) {
+	} else if (f->io == 0 && f->place == IN_AREA && !f->n && !f->meta.pending) {
+		log_gone(c, place_number(f));
 		areas_give(&c->areas, f->area);
 		f->place = NOWHERE;
 	}
@@ -79,7 +87,7 @@ static int fd_of(const struct cache_file *f)
 }
 static off_t at_of(const struct cache_file *f, uint64_t off)
 {
-	return (off_t)(f->place == IN_SLOT ? off : (uint64_t)f->area * AREA_BYTES + off);
+	return (off_t)(f->place == IN_SLOT ? slot_base(&f->cache->slots, f->slot.number) + off : (uint64_t)f->area * AREA_BYTES + off);
 }
 
 /* Give the disk its blocks back.  Where that fails they stay in use, and nothing else is wrong. */
@@ -163,19 +171,27 @@ static afs_err move_out(struct cache *c, struct cache_file *f) REQUIRES(c->lock)
 				(ssize_t)n)
 				err = AFS_EIO;
 			else
-				err = write_plain(slot.fd, buf, n, (uint64_t)i * CACHE_PAGE);
+				err = write_plain(slot.fd, buf, n, slot_base(&c->slots, slot.number) + (uint64_t)i * CACHE_PAGE);
 			i = bits_next(&ch->valid, end, true);
 		}
 	}
+	if (!err && f->durable && fdatasync(slot.fd) < 0)
+		err = AFS_EIO;
 	if (err) {
 		c->fds--;
 		slots_give(&c->slots, slot);
 		return log_error(err, "cache.slot.unwritable slot=%08x", slot.number);
 	}
-	if (f->place == IN_AREA)
-		areas_give(&c->areas, f->area);
+	bool moved = f->place == IN_AREA;
+	uint32_t old = moved ? place_number(f) : 0;
 	f->slot = slot;
 	f->place = IN_SLOT;
+	if (moved) {
+		log_append(c, &(struct cache_record){.type = CACHE_R_MOVED, .place = old, .index = slot.number});
+		areas_give(&c->areas, f->area);
+	} else {
+		log_file(c, f);
+	}
 	list_push_back(&c->open_files, &f->open_lru);
 	return AFS_OK;
 }
@@ -186,4 +202,9 @@ afs_err io_begin_to(struct cache *c, struct cache_file *f, uint64_t end) REQUIRE
 	if (end > AREA_BYTES && f->place != IN_SLOT)
 		TRY(move_out(c, f));
 	return io_begin(c, f);
+}
+
+uint32_t place_number(const struct cache_file *f)
+{
+	return f->place == IN_AREA ? f->area | INDEX_AREA : f->slot.number;
 }

@@ -9,12 +9,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 afs_err slots_open(struct slots *s, const char *dir)
 {
-	*s = (struct slots){.dir_fd = -1};
+	*s = (struct slots){.dir_fd = -1, .mem_fd = -1};
+	if (!dir) {
+		s->mem_fd = memfd_create("afscell-cache", MFD_CLOEXEC);
+		return s->mem_fd >= 0 ? AFS_OK : log_error(afs_err_from_errno(errno), "cache.memory.none errno=%d", errno);
+	}
 	s->dir = mem_printf("%s/data", dir);
 	if (!s->dir)
 		return AFS_ENOMEM;
@@ -31,17 +36,34 @@ afs_err slots_open(struct slots *s, const char *dir)
 void slots_fini(struct slots *s)
 {
 	for (size_t i = 0; i < s->free_n; i++)
-		if (s->free[i].fd >= 0)
-			close(s->free[i].fd);
+		slot_close(s, &s->free[i]);
 	mem_free(s->free);
 	mem_free(s->dir);
 	if (s->dir_fd >= 0)
 		close(s->dir_fd);
-	*s = (struct slots){.dir_fd = -1};
+	if (s->mem_fd >= 0)
+		close(s->mem_fd);
+	*s = (struct slots){.dir_fd = -1, .mem_fd = -1};
+}
+
+void slot_close(const struct slots *s, struct slot *slot)
+{
+	if (slot->fd >= 0 && slot->fd != s->mem_fd)
+		close(slot->fd);
+	slot->fd = -1;
+}
+
+uint64_t slot_base(const struct slots *s, uint32_t number)
+{
+	return s->mem_fd >= 0 ? (uint64_t)number << SLOT_MEM_BITS : 0;
 }
 
 afs_err slot_open(struct slots *s, struct slot *slot)
 {
+	if (s->mem_fd >= 0) {
+		slot->fd = s->mem_fd;
+		return AFS_OK;
+	}
 	char name[16];
 	unsigned sub = slot->number & 0xff;
 	if (!(s->made[sub / 64] >> sub % 64 & 1)) {
@@ -69,7 +91,7 @@ afs_err slots_take(struct slots *s, struct slot *out)
 		*out = slot;
 		return AFS_OK;
 	}
-	if (s->next >= SLOT_MAX)
+	if (s->next >= (s->mem_fd >= 0 ? (uint32_t)SLOT_MEM_MAX : (uint32_t)SLOT_MAX))
 		return AFS_ENOSPC;
 	struct slot slot = {s->next, -1};
 	TRY(slot_open(s, &slot));
@@ -84,17 +106,14 @@ void slots_give(struct slots *s, struct slot slot)
 		size_t cap = s->free_cap ? s->free_cap * 2 : 64;
 		struct slot *more = mem_resize(s->free, s->free_cap, cap, sizeof(*more));
 		if (!more) { /* the number is lost until the next start */
-			if (slot.fd >= 0)
-				close(slot.fd);
+			slot_close(s, &slot);
 			return;
 		}
 		s->free = more;
 		s->free_cap = cap;
 	}
-	if (slot.fd >= 0 && s->free_n >= SLOTS_OPEN_FREE) {
-		close(slot.fd);
-		slot.fd = -1;
-	}
+	if (s->free_n >= SLOTS_OPEN_FREE)
+		slot_close(s, &slot);
 	s->free[s->free_n++] = slot;
 }
 
@@ -128,7 +147,7 @@ afs_err slots_sweep(struct slots *s, bool (*keep)(void *ctx, uint32_t number), v
 
 afs_err areas_open(struct areas *a, int data_fd)
 {
-	*a = (struct areas){.fd = openat(data_fd, "small", O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+	*a = (struct areas){.fd = data_fd < 0 ? memfd_create("afscell-small", MFD_CLOEXEC) : openat(data_fd, "small", O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
 	return a->fd >= 0 ? AFS_OK
 			  : log_error(afs_err_from_errno(errno),
 				    "cache.slot.unusable path=data/small errno=%d", errno);

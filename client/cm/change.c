@@ -377,6 +377,13 @@ static afs_err rename_in(struct cm_vnode *dir, struct cm_ident *id, const char *
 	return AFS_OK;
 }
 
+static struct cache_note note_of(struct cm_vnode *dir, const struct cm_ident *id, const char *name)
+{
+	struct cache_note n = {.dir = {dir->vol->cell->number, dir->fid}, .uid = id->uid};
+	snprintf(n.name, sizeof(n.name), "%s", name);
+	return n;
+}
+
 /* The server knows no open files: one that is removed while open gets a hidden name until its last
  * close. */
 static afs_err hide(struct cm_vnode *dir, struct cm_ident *id, const char *name, struct cm_vnode *v)
@@ -384,7 +391,11 @@ static afs_err hide(struct cm_vnode *dir, struct cm_ident *id, const char *name,
 	char hidden[sizeof(v->silly_name)];
 	for (int i = 0; i < 4; i++) {
 		snprintf(hidden, sizeof(hidden), ".__afs%08X", rand_u32());
+		struct cache_note note = note_of(dir, id, hidden);
+		cache_note_add(dir->cm->cache, &note); /* for a next run, when this one is killed */
 		afs_err err = rename_in(dir, id, name, hidden, v);
+		if (err)
+			cache_note_remove(dir->cm->cache, &note);
 		if (err == AFS_EEXIST)
 			continue;
 		TRY(err);
@@ -417,6 +428,10 @@ void cm_silly_end(struct cm_vnode *v, struct cm_ident *id)
 	if (err && err != AFS_ENOENT)
 		log_warn("cm.silly.left dir=%u.%u.%u name=%s err=%s", dir->fid.Volume,
 			dir->fid.Vnode, dir->fid.Unique, name, afs_err_name(err));
+	if (!err || err == AFS_ENOENT) {
+		struct cache_note note = note_of(dir, id, name);
+		cache_note_remove(dir->cm->cache, &note);
+	}
 	lost_name(v);
 	cm_vnode_unref(dir);
 }

@@ -112,7 +112,11 @@ static afs_err dynroot_new(struct cm *cm)
 static afs_err build(struct cm *cm, const struct client_config *config)
 {
 	TRY(cells_new(cm, config));
+	cm->cache_dir = config->cache_dir ? mem_strdup(config->cache_dir) : NULL;
+	if (config->cache_dir && !cm->cache_dir)
+		return AFS_ENOMEM;
 	TRY(cache_open(config->cache_dir, config->cache_bytes, &cm->cache));
+	cm_recover_begin(cm);
 	cm->config.cache_bytes = MAX(config->cache_bytes, CACHE_MIN_BYTES);
 	cm->dirty_max = MAX(DIRTY_MIN, MIN(DIRTY_MAX, cm->config.cache_bytes / 4));
 	return dynroot_new(cm);
@@ -138,6 +142,7 @@ afs_err client_new(
 	mtx_init(&cm->bufs_lock, RANK_LEAF);
 	cond_init(&cm->volumes_changed);
 	cond_init(&cm->jobs_changed);
+	cond_init(&cm->keeper_wake);
 	cond_init(&cm->events_changed);
 	map_init(&cm->vnodes);
 	map_init(&cm->volumes);
@@ -250,6 +255,8 @@ void client_free(struct client *c)
 	}
 	mem_free(cm->cells);
 	cache_close(cm->cache);
+	mem_free(cm->cache_dir);
+	mem_free(cm->old_notes);
 	while (cm->buf_n)
 		mem_free(cm->bufs[--cm->buf_n]);
 	mtx_fini(&cm->vnodes_lock);
@@ -261,6 +268,7 @@ void client_free(struct client *c)
 	mtx_fini(&cm->bufs_lock);
 	cond_fini(&cm->volumes_changed);
 	cond_fini(&cm->jobs_changed);
+	cond_fini(&cm->keeper_wake);
 	cond_fini(&cm->events_changed);
 	mem_free(cm);
 }
@@ -277,7 +285,10 @@ void client_stats(struct client *c, struct client_stats *out)
 		.retries = atomic_load(&cm->n_retries),
 		.breaks = atomic_load(&cm->n_breaks),
 		.fetched_bytes = atomic_load(&cm->n_fetched),
-		.stored_bytes = atomic_load(&cm->n_stored)};
+		.stored_bytes = atomic_load(&cm->n_stored),
+		.recovered = atomic_load(&cm->n_recovered),
+		.conflicts = atomic_load(&cm->n_conflicts),
+		.waiting = u.orphans};
 	mtx_lock(&cm->vnodes_lock);
 	out->vnodes = cm->vnodes.count;
 	mtx_unlock(&cm->vnodes_lock);

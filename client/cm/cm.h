@@ -32,7 +32,8 @@ enum {
 	CM_SITES_MAX = 13,
 	CM_ADDRS_MAX = 15,
 	CM_RIGHTS_MAX = 6,
-	CM_WORKERS = 4,
+	CM_WORKERS = 6,
+	CM_NOTES_MAX = 1024,
 	CM_BUFS_MAX = 16,
 	CM_BUF = 256 * 1024
 };
@@ -173,6 +174,7 @@ struct cm {
 	struct cm_cell *cells;
 	size_t cell_n;
 	struct cache *cache;
+	char *cache_dir; /* NULL: in memory */
 	uint64_t dirty_max;
 
 	struct mtx vnodes_lock;
@@ -197,11 +199,14 @@ struct cm {
 	unsigned buf_n GUARDED_BY(bufs_lock);
 
 	struct mtx jobs_lock;
-	struct cond jobs_changed;
+	struct cond jobs_changed, keeper_wake;
 	struct list jobs GUARDED_BY(jobs_lock);
 	pthread_t workers[CM_WORKERS], keeper;
 	unsigned worker_n;
 	bool keeper_runs, stopping;
+	bool recovering, recover_again GUARDED_BY(jobs_lock);
+	struct cache_note *old_notes; /* of an earlier run; only the recovering job changes them */
+	size_t old_note_n;
 	struct list locked GUARDED_BY(jobs_lock); /* vnodes with a server lock */
 
 	struct mtx events_lock;
@@ -211,7 +216,7 @@ struct cm {
 	void *front; /* client/fuse, while mounted */
 	void (*front_stop)(struct cm *cm);
 
-	atomic_ullong n_calls, n_retries, n_breaks, n_fetched, n_stored;
+	atomic_ullong n_calls, n_retries, n_breaks, n_fetched, n_stored, n_recovered, n_conflicts;
 };
 
 static inline mono_ns cm_now(const struct cm *cm) { return cm->ports.now(cm->ports.ctx); }
@@ -219,6 +224,10 @@ static inline uint32_t cm_wall_sec(const struct cm *cm)
 {
 	return clk_wire_sec(cm->ports.wall(cm->ports.ctx));
 }
+
+/* Where a uid stands, a PAG may stand too: a number with this top byte (pioctl.md §4.3).  Whoever really has such a uid
+ * has no tokens here. */
+static inline bool cm_is_pag(uid_t uid) { return uid >> 24 == 0x41; }
 
 /* --- cm.c ---------------------------------------------------------------------------------------- */
 struct cm_cell *cm_cell_find(struct cm *cm, const char *name, size_t len);
@@ -233,6 +242,7 @@ struct cm_ident *cm_ident_get(struct cm *cm, struct cm_cell *cell, uid_t uid);
 struct cm_ident *cm_ident_ref(struct cm_ident *id);
 void cm_ident_unref(struct cm *cm, struct cm_ident *id);
 struct cm_ident *cm_ident_new(struct cm *cm, struct cm_cell *cell, uid_t uid);
+bool cm_ident_usable(const struct cm *cm, const struct cm_ident *id); /* not refused, not expired */
 void cm_idents_fini(struct cm *cm);
 /* A connection to `server` for the ident; counted.  AFS_ENOMEM. */
 afs_err cm_conn_get(
@@ -436,12 +446,17 @@ void cm_store_soon(struct cm_vnode *v);
 afs_err cm_store_wait_room(struct cm_vnode *v); /* until not too much is dirty */
 void cm_store_everything(struct cm *cm);
 bool cm_needs_store_locked(const struct cm_vnode *v) REQUIRES(v->lock);
+/* One StoreData64 of [pos, end) from `cf`; *dv is the version before and after.  The caller has `storing`. */
+afs_err cm_store_range(struct cm_vnode *v, struct cm_ident *id, struct cache_file *cf, uint64_t pos, uint64_t end,
+	uint64_t file_length, uint32_t mtime, uint64_t *dv);
+/* Tell the cache what a next run has to know of this file's changes; `more`: a change is about to be made. */
+void cm_meta_locked(struct cm_vnode *v, bool more) REQUIRES(v->lock);
 
 /* --- jobs.c: threads that work ahead and behind ------------------------------------------------------------------ */
 struct cm_job {
 	struct list queue;
 	void (*run)(struct cm *cm, struct cm_job *job); /* frees the job */
-	struct cm_vnode *vnode;                         /* counted */
+	struct cm_vnode *vnode;                         /* counted, or NULL */
 	struct cm_ident *ident;                         /* counted, or NULL */
 	uint64_t from, to;
 };
@@ -456,6 +471,10 @@ void cm_event_done(struct cm_vnode *v);
 /* Waits until what is known of `v` so far has been told (a second at most). */
 void cm_event_settle(struct cm_vnode *v);
 void cm_events_want(struct cm *cm, bool wanted);
+
+/* --- recover.c: what an earlier run left ------------------------------------------------------------------------- */
+void cm_recover_begin(struct cm *cm); /* before anything is open */
+void cm_recover(struct cm *cm);       /* does not wait */
 
 /* --- lock.c ----------------------------------------------------------------------------------------------------- */
 struct cm_lock_want {

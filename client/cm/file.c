@@ -57,6 +57,7 @@ void cm_data_forget_locked(struct cm_vnode *v)
 	v->length = fs_status_length(&v->st);
 	v->cut = UINT64_MAX;
 	v->mtime_set = false;
+	cm_meta_locked(v, false);
 }
 
 /* --- fetching ---------------------------------------------------------------------------------------- */
@@ -394,6 +395,8 @@ afs_err cm_write(struct cm_file *f, uint64_t off, const void *buf, size_t len) N
 	if (!err)
 		err = cm_data_begin_locked(v);
 	uint64_t fresh = v->length;
+	if (!err)
+		cm_meta_locked(v, true);
 	mtx_unlock(&v->lock);
 	TRY(err);
 	TRY(cm_store_wait_room(v));
@@ -411,6 +414,7 @@ afs_err cm_write(struct cm_file *f, uint64_t off, const void *buf, size_t len) N
 	v->length = MAX(v->length, off + len);
 	v->mtime = cm_wall_sec(v->cm);
 	v->mtime_set = true;
+	cm_meta_locked(v, true);
 	bool soon = !v->storing && !v->store_queued;
 	mtx_unlock(&v->lock);
 	if (soon && cache_file_dirty_bytes(v->cf) >= STORE_SOON)
@@ -431,16 +435,19 @@ afs_err cm_cut_locked(struct cm_vnode *v, struct cm_ident *id, uint64_t size)
 		if (old)
 			cm_ident_unref(v->cm, old);
 	}
+	v->mtime = cm_wall_sec(v->cm);
+	v->mtime_set = true;
 	if (size < v->length) {
-		TRY(cache_truncate(v->cf, size));
 		/* a store under way may be giving the server more than its status says */
 		if (size < have_locked(v) || (v->storing && size < v->cut))
 			v->cut = size;
 		v->cuts++;
+		v->length = size;
+		cm_meta_locked(v, true); /* before bytes are lost that a next run would need */
+		TRY(cache_truncate(v->cf, size));
 	}
 	v->length = size;
-	v->mtime = cm_wall_sec(v->cm);
-	v->mtime_set = true;
+	cm_meta_locked(v, false);
 	return AFS_OK;
 }
 
@@ -491,6 +498,31 @@ afs_err cm_open(struct cm_vnode *v, uid_t uid, int flags, struct cm_file **out)
 	return cm_open_new(v, uid, flags, out);
 }
 
+/* After the last close the server still has not got it.  What may yet be sent waits apart from the file (recover.c). */
+static void set_aside(struct cm_vnode *v, afs_err err)
+{
+	struct cache_file *aside = NULL;
+	mtx_lock(&v->lock);
+	bool idle = !v->opens && !v->ahead && !v->storing && !v->store_queued && list_empty(&v->fetches);
+	bool needs = v->cf && cm_needs_store_locked(v);
+	if (idle && needs && !v->gone) {
+		cm_meta_locked(v, true);
+		aside = v->cf;
+		v->cf = NULL;
+	}
+	if (!v->opens) {
+		cm_data_forget_locked(v);
+		v->promise = 0;
+		cm_event(v, CM_EV_ATTR | CM_EV_DATA);
+	}
+	mtx_unlock(&v->lock);
+	if (aside)
+		cache_file_orphan(aside);
+	if (needs)
+		log_warn("cm.store.%s fid=%u.%u.%u err=%s: %s", aside ? "waits" : "lost", v->fid.Volume, v->fid.Vnode, v->fid.Unique,
+			afs_err_name(err), aside ? "changes are kept and sent when that is possible" : "changes are given up after the last close");
+}
+
 void cm_close(struct cm_file *f)
 {
 	struct cm_vnode *v = f->vnode;
@@ -506,17 +538,8 @@ void cm_close(struct cm_file *f)
 	if (lost) {
 		/* flush() told the program; a mapping that outlived it may still have brought something */
 		afs_err err = cm_store(v, true, false);
-		if (err) {
-			log_warn("cm.store.lost fid=%u.%u.%u err=%s: changes are given up after "
-				 "the last close",
-				v->fid.Volume, v->fid.Vnode, v->fid.Unique, afs_err_name(err));
-			mtx_lock(&v->lock);
-			if (!v->opens) {
-				cm_data_forget_locked(v);
-				v->promise = 0;
-			}
-			mtx_unlock(&v->lock);
-		}
+		if (err)
+			set_aside(v, err);
 	}
 	if (silly)
 		cm_silly_end(v, f->ident);

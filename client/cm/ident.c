@@ -51,7 +51,7 @@ void cm_ident_unref(struct cm *cm, struct cm_ident *id)
 	mem_free(id);
 }
 
-static bool usable(const struct cm *cm, const struct cm_ident *id)
+bool cm_ident_usable(const struct cm *cm, const struct cm_ident *id)
 {
 	return !atomic_load(&id->bad) &&
 	       (!id->kad.expires || id->kad.expires > cm->ports.wall(cm->ports.ctx));
@@ -65,7 +65,7 @@ struct cm_ident *cm_ident_get(struct cm *cm, struct cm_cell *cell, uid_t uid)
 	{
 		struct cm_ident *id = list_entry(e, struct cm_ident, of_users);
 		if (id->uid == uid && id->cell == cell) {
-			if (usable(cm, id))
+			if (cm_ident_usable(cm, id))
 				found = id;
 			break;
 		}
@@ -187,6 +187,7 @@ afs_err client_token_set(struct client *client, uid_t uid, const struct client_t
 	mtx_unlock(&cm->users_lock);
 	cm_ident_unref(cm, old);
 	log_info("cm.token.set user=%u cell=%s", uid, cell->name);
+	cm_recover(cm); /* perhaps what waited for it */
 	return AFS_OK;
 }
 
@@ -204,7 +205,7 @@ size_t client_token_list(
 		if (n < cap) {
 			out[n] = (struct client_token_info){.begins = id->kad.begins,
 				.expires = id->kad.expires,
-				.expired = !usable(cm, id)};
+				.expired = !cm_ident_usable(cm, id)};
 			memcpy(out[n].cell, id->cell->name, sizeof(out[n].cell));
 			memcpy(out[n].name, id->name, sizeof(out[n].name));
 		}
@@ -250,7 +251,7 @@ afs_err client_token_get(struct client *client, uid_t uid, const char *cell, str
 		const struct cm_ident *id = list_entry(e, struct cm_ident, of_users);
 		if (id->uid != uid || strcasecmp(id->cell->name, cell) != 0)
 			continue;
-		err = usable(cm, id) ? AFS_OK : AFS_EEXPIRED;
+		err = cm_ident_usable(cm, id) ? AFS_OK : AFS_EEXPIRED;
 		if (err)
 			break;
 		uint8_t *ticket = arena_alloc(arena, id->kad.ticket_len, 1);

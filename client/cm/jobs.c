@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define KEEP_EVERY SEC(30)
+#define SYNC_EVERY SEC(5) /* how much of what is dirty a fall of the machine may take */
 #define SETTLE_LONGEST SEC(1)
 
 void *cm_buf_get(struct cm *cm)
@@ -42,7 +43,8 @@ bool cm_job_add(struct cm *cm, struct cm_job job)
 	}
 	mtx_unlock(&cm->jobs_lock);
 	if (!taken) {
-		cm_vnode_unref(job.vnode);
+		if (job.vnode)
+			cm_vnode_unref(job.vnode);
 		cm_ident_unref(cm, job.ident);
 		mem_free(j);
 	}
@@ -51,7 +53,8 @@ bool cm_job_add(struct cm *cm, struct cm_job job)
 
 void cm_job_done(struct cm *cm, struct cm_job *job)
 {
-	cm_vnode_unref(job->vnode);
+	if (job->vnode)
+		cm_vnode_unref(job->vnode);
 	cm_ident_unref(cm, job->ident);
 	mem_free(job);
 }
@@ -76,15 +79,23 @@ static void *keep(void *arg)
 {
 	struct cm *cm = arg;
 	mtx_lock(&cm->jobs_lock);
-	mono_ns next = clk_mono() + KEEP_EVERY;
+	mono_ns next = clk_mono() + KEEP_EVERY, sync = clk_mono() + SYNC_EVERY;
 	while (!cm->stopping) {
-		cond_wait_until(&cm->jobs_changed, &cm->jobs_lock, next);
-		if (cm->stopping || clk_mono() < next)
+		cond_wait_until(&cm->keeper_wake, &cm->jobs_lock, MIN(next, sync));
+		mono_ns now = clk_mono();
+		if (cm->stopping || now < MIN(next, sync))
 			continue;
 		mtx_unlock(&cm->jobs_lock);
-		cm_locks_extend(cm);
+		if (now >= sync) {
+			cache_sync(cm->cache);
+			sync = clk_mono() + SYNC_EVERY;
+		}
+		if (now >= next) {
+			cm_locks_extend(cm);
+			cm_recover(cm);
+			next = clk_mono() + KEEP_EVERY;
+		}
 		mtx_lock(&cm->jobs_lock);
-		next = clk_mono() + KEEP_EVERY;
 	}
 	mtx_unlock(&cm->jobs_lock);
 	return NULL;
@@ -101,6 +112,7 @@ afs_err cm_threads_start(struct cm *cm)
 	if (!cm->keeper_runs)
 		return log_error(AFS_ENOMEM, "cm.threads.none started=%u", cm->worker_n);
 	pthread_setname_np(cm->keeper, "cm-keeper");
+	cm_recover(cm);
 	return AFS_OK;
 }
 
@@ -109,6 +121,7 @@ void cm_threads_stop(struct cm *cm)
 	mtx_lock(&cm->jobs_lock);
 	cm->stopping = true;
 	cond_broadcast(&cm->jobs_changed);
+	cond_broadcast(&cm->keeper_wake);
 	mtx_unlock(&cm->jobs_lock);
 	while (cm->worker_n)
 		pthread_join(cm->workers[--cm->worker_n], NULL);

@@ -23,16 +23,29 @@ bool cm_needs_store_locked(const struct cm_vnode *v)
 	       (v->cf && cache_is_dirty(v->cf));
 }
 
+void cm_meta_locked(struct cm_vnode *v, bool more)
+{
+	struct cache_meta m = {0};
+	if (!v->cf)
+		return;
+	if (more || cm_needs_store_locked(v))
+		m = (struct cache_meta){.pending = true, .length = v->length, .cut = v->cut,
+			.mtime = v->mtime_set ? v->mtime : v->st.ClientModTime, .uid = v->store_ident ? v->store_ident->uid : (uid_t)-1,
+			.parent_vnode = v->st.ParentVnode, .parent_unique = v->st.ParentUnique};
+	cache_file_set_meta(v->cf, &m);
+}
+
 struct piece {
+	struct cache_file *cf;
 	uint64_t pos, end;           /* bytes to send: [pos, end) */
 	uint64_t run_start, run_end; /* pages taken, to be given back */
 	uint64_t file_length;
 	bool taken, durable;
 };
 
-static afs_err send_data(
-	struct rpc_call *call, struct cache_file *cf, const struct piece *p, uint8_t *buf)
+static afs_err send_data(struct rpc_call *call, const struct piece *p, uint8_t *buf)
 {
+	struct cache_file *cf = p->cf;
 	for (uint64_t at = p->pos; at < p->end;) {
 		uint8_t *room;
 		size_t n, want = (size_t)MIN(p->end - at, CM_BUF);
@@ -77,7 +90,7 @@ static afs_err store_piece(
 		t.err = rpc_begin(t.conn, &fs_iface.procs[fs_op_store_data64], &in, &call);
 		if (t.err)
 			continue;
-		local = send_data(call, v->cf, p, buf);
+		local = send_data(call, p, buf);
 		if (local ==
 			AFS_EIO) { /* the cache's disk: nothing half may stand at the server as whole */
 			rpc_cancel(call);
@@ -104,12 +117,24 @@ static afs_err store_piece(
 	return err;
 }
 
+afs_err cm_store_range(struct cm_vnode *v, struct cm_ident *id, struct cache_file *cf, uint64_t pos, uint64_t end,
+	uint64_t file_length, uint32_t mtime, uint64_t *dv)
+{
+	struct piece p = {.cf = cf, .pos = pos, .end = end, .file_length = file_length};
+	TRY(store_piece(v, id, &p, mtime, *dv));
+	mtx_lock(&v->lock);
+	bool follows = v->dv == *dv + 1;
+	*dv = v->dv;
+	mtx_unlock(&v->lock);
+	return follows ? AFS_OK : AFS_EEXIST;
+}
+
 /* What to send next, or false.  `all`: also short runs, and lengths. */
 static bool next_piece_locked(struct cm_vnode *v, bool all, bool durable, struct piece *p)
 	REQUIRES(v->lock)
 {
 	uint64_t at_server = fs_status_length(&v->st), length = v->length;
-	*p = (struct piece){.file_length = length};
+	*p = (struct piece){.cf = v->cf, .file_length = length};
 	if (v->cut < at_server) {
 		/* Where everything behind the cut is going to be written over, one FileLength does it all. */
 		uint64_t covered = MIN(at_server, length);
@@ -186,11 +211,14 @@ afs_err cm_store(struct cm_vnode *v, bool all, bool durable)
 		mtx_lock(&v->lock);
 		if (!err && v->cuts == cuts)
 			v->cut = UINT64_MAX;
+		cm_meta_locked(v, false);
 		cond_broadcast(&v->changed);
 	}
 	if (!err && all && !cm_needs_store_locked(v))
 		v->mtime_set = false;
-	if (err && !passes(err)) {
+	/* who has lost his token since he wrote may get another */
+	bool tokenless = (err == AFS_EACCESS || err == AFS_EPERM) && id->number && !cm_ident_usable(v->cm, id);
+	if (err && !passes(err) && !tokenless) {
 		log_warn("cm.store.refused fid=%u.%u.%u err=%s: changes are void", v->fid.Volume,
 			v->fid.Vnode, v->fid.Unique, afs_err_name(err));
 		cm_data_forget_locked(v);
@@ -207,6 +235,8 @@ afs_err cm_store(struct cm_vnode *v, bool all, bool durable)
 	v->storing = false;
 	cond_broadcast(&v->changed);
 	mtx_unlock(&v->lock);
+	if (v->cf)
+		cache_settle(v->cf);
 	cm_ident_unref(v->cm, id);
 	return err;
 }

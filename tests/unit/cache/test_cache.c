@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MIB (UINT64_C(1) << 20)
@@ -325,7 +326,7 @@ static void gaps_are_found_across_chunks(void **state)
 	rig_end(&r);
 }
 
-static void clean_content_outlives_a_restart_and_dirty_does_not(void **state)
+static void content_outlives_a_restart_and_what_was_dirty_is_an_orphan(void **state)
 {
 	(void)state;
 	struct rig r = {0};
@@ -334,45 +335,201 @@ static void clean_content_outlives_a_restart_and_dirty_does_not(void **state)
 	CLEANUP(heap) char *b = mem_alloc(1, 2 * MIB);
 	memset(b, 'k', 2 * MIB);
 	assert_ok(cache_fill(r.f, t, 0, b, 2 * MIB));
-	put(r.f, 4096, "dirty", 2 * MIB);
 	cache_file_set_dv(r.f, 42);
 	struct cache_file *g;
 	assert_ok(cache_file_open(r.c, &(struct cache_key){7, {1, 2, 4}}, &g));
 	assert_ok(cache_fill(g, cache_fill_ticket(g), 0, "small", 5));
 	cache_file_set_dv(g, 43);
+	put(g, 4096, "dirty", 5);
+	struct cache_meta m = {true, 4101, UINT64_MAX, 99, 1000, 1, 1}, back;
+	cache_file_set_meta(g, &m);
 	cache_file_close(g);
 	rig_close(&r);
 
 	rig_open(&r, 32 * MIB);
 	assert_int_equal(cache_file_dv(r.f), 42);
 	assert_string_equal(get(r.f, 0, 3), "kkk");
-	size_t got;
-	char c[8];
-	assert_ok(cache_read(r.f, 4096, c, 5, &got));
-	assert_int_equal(got, 0);
 	assert_string_equal(get(r.f, 2 * MIB - 2, 2), "kk");
 	assert_ok(cache_file_open(r.c, &(struct cache_key){7, {1, 2, 4}}, &g));
-	assert_int_equal(cache_file_dv(g), 43);
-	assert_string_equal(get(g, 0, 5), "small");
+	size_t got;
+	char c[8];
+	assert_ok(cache_read(g, 0, c, 5, &got)); /* whoever opens it begins anew */
+	assert_int_equal(got, 0);
 	cache_file_close(g);
+	struct cache_file *o[4];
+	assert_int_equal(cache_orphans(r.c, o, 4), 1);
+	assert_int_equal(cache_file_key(o[0]).fid.Unique, 4);
+	cache_file_meta(o[0], &back);
+	assert_int_equal(back.length, 4101);
+	assert_int_equal(back.uid, 1000);
+	assert_int_equal(cache_file_dv(o[0]), 43);
+	assert_int_equal(cache_file_end(o[0]), 8192);
+	assert_string_equal(get(o[0], 4096, 5), "dirty");
+	cache_orphan_done(o[0], false);
+	rig_close(&r);
+
+	rig_open(&r, 32 * MIB); /* not sent: still there */
+	assert_int_equal(cache_orphans(r.c, o, 4), 1);
+	cache_orphan_done(o[0], true);
+	assert_int_equal(cache_orphans(r.c, o, 4), 0);
 	rig_end(&r);
 }
 
-static void without_an_index_the_next_start_is_empty(void **state)
+/* A process that ends without a word while `what` is done. */
+static void killed(struct rig *r, void (*what)(struct rig *r))
+{
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		rig_open(r, 32 * MIB);
+		what(r);
+		_exit(0);
+	}
+	int status;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void fill_write_cut(struct rig *r)
+{
+	CLEANUP(heap) char *b = mem_alloc(1, 3 * MIB);
+	memset(b, 'c', 3 * MIB);
+	cache_file_set_dv(r->f, 7);
+	assert_ok(cache_fill(r->f, cache_fill_ticket(r->f), 0, b, 3 * MIB));
+	struct cache_file *g;
+	for (uint32_t i = 0; i < 3000; i++) { /* more than a log holds at first */
+		assert_ok(cache_file_open(r->c, &(struct cache_key){7, {1, 10 + i, 1}}, &g));
+		cache_file_set_dv(g, i);
+		put(g, 0, "x", 0);
+		if (i % 3) {
+			uint64_t s, e;
+			assert_true(cache_take_dirty(g, 0, CACHE_PAGE, MIB, &s, &e));
+			if (i % 3 == 1)
+				cache_stored(g, s, e, true);
+		}
+		cache_file_close(g);
+	}
+	cache_note_add(r->c, &(struct cache_note){{7, {1, 1, 1}}, 5, ".__afs1"});
+	cache_note_add(r->c, &(struct cache_note){{7, {1, 1, 1}}, 5, ".__afs2"});
+	cache_note_remove(r->c, &(struct cache_note){{7, {1, 1, 1}}, 5, ".__afs1"});
+}
+
+static void a_killed_process_leaves_clean_content_and_orphans(void **state)
+{
+	(void)state;
+	struct rig r = {.dir = test_scratch()};
+	killed(&r, fill_write_cut);
+	rig_open(&r, 32 * MIB);
+	assert_int_equal(cache_file_dv(r.f), 7);
+	assert_string_equal(get(r.f, 3 * MIB - 2, 2), "cc");
+	static struct cache_file *o[4096];
+	size_t n = cache_orphans(r.c, o, ARRAY_SIZE(o));
+	assert_int_equal(n, 2000); /* dirty, and being stored when it died */
+	for (size_t i = 0; i < n; i++) {
+		assert_string_equal(get(o[i], 0, 1), "x");
+		cache_orphan_done(o[i], true);
+	}
+	struct cache_file *g;
+	assert_ok(cache_file_open(r.c, &(struct cache_key){7, {1, 11, 1}}, &g));
+	assert_int_equal(cache_file_dv(g), 1);
+	assert_string_equal(get(g, 0, 1), "x");
+	cache_file_close(g);
+	struct cache_note notes[4];
+	assert_int_equal(cache_notes(r.c, notes, 4), 1);
+	assert_string_equal(notes[0].name, ".__afs2");
+	struct cache_usage u;
+	cache_usage(r.c, &u);
+	assert_int_equal(u.dirty, 0);
+	assert_int_equal(u.orphans, 0);
+	rig_end(&r);
+}
+
+static void sync_one_of_three(struct rig *r)
+{
+	struct cache_file *g, *h;
+	cache_file_set_dv(r->f, 7);
+	assert_ok(cache_fill(r->f, cache_fill_ticket(r->f), 0, "clean", 5));
+	assert_ok(cache_file_open(r->c, &(struct cache_key){7, {1, 10, 1}}, &g));
+	assert_ok(cache_file_open(r->c, &(struct cache_key){7, {1, 12, 1}}, &h));
+	put(g, 0, "synced", 0);
+	put(h, 0, "sent", 0);
+	cache_sync(r->c);
+	uint64_t s, e;
+	assert_true(cache_take_dirty(h, 0, CACHE_PAGE, MIB, &s, &e));
+	cache_stored(h, s, e, true);
+	cache_settle(h);
+	assert_ok(cache_file_open(r->c, &(struct cache_key){7, {1, 14, 1}}, &h));
+	put(h, 0, "late", 0);
+	put(g, MIB, "later", 0);
+}
+
+static void after_the_machine_fell_only_what_was_synced_counts(void **state)
+{
+	(void)state;
+	struct rig r = {.dir = test_scratch()};
+	killed(&r, sync_one_of_three);
+	/* another boot, as the log sees it: read it, and write it again with another mark */
+	CLEANUP(str) char *log = mem_printf("%s/log", r.dir);
+	FILE *f = fopen(log, "r+");
+	char head[4096];
+	assert_int_equal(fread(head, 1, sizeof(head), f), sizeof(head));
+	uint64_t generation;
+	memcpy(&generation, head + 8, 8);
+	CLEANUP(buf) struct buf b = {0};
+	cache_log_head(&b, generation, false, (const uint8_t *)"another boot....");
+	rewind(f);
+	assert_int_equal(fwrite(b.data, 1, b.len, f), b.len);
+	fclose(f);
+	rig_open(&r, 32 * MIB);
+	struct cache_file *o[4];
+	assert_int_equal(cache_orphans(r.c, o, 4), 1);
+	assert_int_equal(cache_file_key(o[0]).fid.Vnode, 10);
+	assert_string_equal(get(o[0], 0, 6), "synced");
+	assert_int_equal(cache_file_end(o[0]), 4096);
+	cache_orphan_done(o[0], true);
+	struct cache_usage u;
+	cache_usage(r.c, &u);
+	assert_int_equal(u.used, 0);
+	rig_end(&r);
+}
+
+static void without_a_log_the_next_start_is_empty(void **state)
 {
 	(void)state;
 	struct rig r = {0};
 	rig_open(&r, 32 * MIB);
 	assert_ok(cache_fill(r.f, cache_fill_ticket(r.f), 0, "gone", 4));
 	rig_close(&r);
-	CLEANUP(str) char *index = mem_printf("%s/index", r.dir);
-	assert_int_equal(truncate(index, 30), 0); /* damaged counts as none */
+	CLEANUP(str) char *log = mem_printf("%s/log", r.dir);
+	assert_int_equal(truncate(log, 30), 0); /* damaged counts as none */
 	rig_open(&r, 32 * MIB);
-	assert_int_not_equal(access(index, F_OK), 0);
 	struct cache_usage u;
 	cache_usage(r.c, &u);
 	assert_int_equal(u.used, 0);
 	rig_end(&r);
+}
+
+static void a_cache_in_memory_does_the_same(void **state)
+{
+	(void)state;
+	struct cache *c;
+	struct cache_file *f;
+	assert_ok(cache_open(NULL, 16 * MIB, &c));
+	CLEANUP(heap) char *b = mem_alloc(1, MIB);
+	for (uint32_t k = 0; k < 3; k++) {
+		assert_ok(cache_file_open(c, &(struct cache_key){7, {1, k * 2, 1}}, &f));
+		for (uint64_t i = 0; i < 20; i++) {
+			memset(b, (int)(i + k), MIB);
+			assert_ok(cache_fill(f, cache_fill_ticket(f), i * MIB, b, MIB));
+			assert_int_equal(get(f, i * MIB + 77, 1)[0], (char)(i + k));
+		}
+		cache_file_close(f);
+	}
+	struct cache_usage u;
+	cache_usage(c, &u);
+	assert_true(u.used <= 16 * MIB && u.used > 8 * MIB);
+	cache_sync(c);
+	cache_close(c);
 }
 
 static void two_processes_do_not_share_a_cache(void **state)
@@ -385,42 +542,46 @@ static void two_processes_do_not_share_a_cache(void **state)
 	rig_end(&r);
 }
 
-static bool count_file(void *ctx, const struct cache_index_file *f)
+static bool count_record(void *ctx, const struct cache_record *r)
 {
-	(void)f;
+	(void)r;
 	(*(int *)ctx)++;
 	return true;
 }
 
-static void an_index_that_breaks_a_rule_is_refused(void **state)
+static void a_log_ends_where_it_breaks_a_rule(void **state)
 {
 	(void)state;
 	CLEANUP(buf) struct buf b = {0};
-	cache_index_begin(&b);
-	struct cache_index_file f = {key, 5, 9, 2, NULL};
-	cache_index_file(&b, &f);
-	cache_index_chunk_put(&b, &(struct cache_index_chunk){3, {1, 0, 0, 0}});
-	cache_index_chunk_put(&b, &(struct cache_index_chunk){4, {1, 0, 0, 0}});
-	cache_index_end(&b, 1);
+	cache_log_head(&b, 3, false, (const uint8_t *)"0123456789abcdef");
+	struct cache_record file = {.type = CACHE_R_FILE, .place = 5, .key = key, .dv = 9};
+	struct cache_record chunk = {.type = CACHE_R_CHUNK, .place = 5, .index = 3, .valid = {3}, .dirty = {1}};
+	cache_log_put(&b, 3, &file);
+	size_t first = b.len;
+	cache_log_put(&b, 3, &chunk);
 	assert_ok(b.err);
+	struct cache_log_about about;
 	int n = 0;
-	assert_ok(cache_index_parse((uint8_t *)b.data, b.len, count_file, &n));
-	assert_int_equal(n, 1);
-	for (size_t cut = 0; cut < b.len; cut++)
-		assert_true(cache_index_parse((uint8_t *)b.data, cut, NULL, NULL) != AFS_OK);
-	for (size_t i = 0; i < b.len; i++) {
+	assert_ok(cache_log_parse((uint8_t *)b.data, b.len, &about, count_record, &n));
+	assert_int_equal(n, 2);
+	assert_int_equal(about.generation, 3);
+	for (size_t i = first; i < b.len; i++) { /* any wrong bit takes the record away */
 		b.data[i] ^= 1;
-		assert_true(cache_index_parse((uint8_t *)b.data, b.len, NULL, NULL) != AFS_OK);
+		n = 0;
+		assert_ok(cache_log_parse((uint8_t *)b.data, b.len, &about, count_record, &n));
+		assert_int_equal(n, 1);
 		b.data[i] ^= 1;
+		n = 0;
+		assert_ok(cache_log_parse((uint8_t *)b.data, i, &about, count_record, &n));
+		assert_int_equal(n, 1);
 	}
-	/* chunks out of order, with a checksum that is right */
-	CLEANUP(buf) struct buf o = {0};
-	cache_index_begin(&o);
-	cache_index_file(&o, &f);
-	cache_index_chunk_put(&o, &(struct cache_index_chunk){4, {1, 0, 0, 0}});
-	cache_index_chunk_put(&o, &(struct cache_index_chunk){4, {1, 0, 0, 0}});
-	cache_index_end(&o, 1);
-	assert_err(cache_index_parse((uint8_t *)o.data, o.len, NULL, NULL), AFS_ECORRUPT);
+	chunk.dirty[0] = 4; /* dirty, but not valid */
+	cache_log_put(&b, 3, &chunk);
+	n = 0;
+	assert_ok(cache_log_parse((uint8_t *)b.data, b.len, &about, count_record, &n));
+	assert_int_equal(n, 2);
+	b.data[8] ^= 1;
+	assert_err(cache_log_parse((uint8_t *)b.data, b.len, &about, NULL, NULL), AFS_ECORRUPT);
 }
 
 TEST_MAIN(T(what_was_written_is_read_and_dirty),
@@ -432,6 +593,7 @@ TEST_MAIN(T(what_was_written_is_read_and_dirty),
 	T(a_stream_larger_than_the_cache_passes_within_its_bound),
 	T(many_small_files_stay_within_the_bound_too), T(what_is_dirty_is_never_pushed_out),
 	T(runs_come_in_order_and_short_ones_can_be_passed_over), T(gaps_are_found_across_chunks),
-	T(clean_content_outlives_a_restart_and_dirty_does_not),
-	T(without_an_index_the_next_start_is_empty), T(two_processes_do_not_share_a_cache),
-	T(an_index_that_breaks_a_rule_is_refused))
+	T(content_outlives_a_restart_and_what_was_dirty_is_an_orphan),
+	T(a_killed_process_leaves_clean_content_and_orphans), T(after_the_machine_fell_only_what_was_synced_counts),
+	T(without_a_log_the_next_start_is_empty), T(a_cache_in_memory_does_the_same), T(two_processes_do_not_share_a_cache),
+	T(a_log_ends_where_it_breaks_a_rule))
