@@ -559,5 +559,6 @@ struct rx_sec_packet rx_call_packet_id(const struct rx_call *call, rx_seq seq, b
 		.call = call->number,
 		.seq = seq,
 		.from_client = incoming == call->is_server,
+		.at = call->started,
 	};
 }

@@ -290,9 +290,9 @@ afs_err rx_conn_error(const struct rx_conn *c, int32_t *code)
 	return c->failed ? c->err : AFS_OK;
 }
 
-static int32_t code_of(afs_err err)
+static int32_t code_of(const struct rx_conn *c, afs_err err)
 {
-	int32_t code = rx_sec_code(err);
+	int32_t code = c->sec->ops->code(c->sec, err);
 	return code ? code : RX_PROTOCOL_ERROR;
 }
 
@@ -346,18 +346,20 @@ static void on_challenge(struct rx_conn *c, const uint8_t *body, size_t len)
 	rx_conn_tx(c, RX_TX_RESPONSE);
 }
 
-static void on_response(struct rx_conn *c, mono_ns now, const uint8_t *body, size_t len)
+static void on_response(
+	struct rx_conn *c, mono_ns now, uint16_t cksum, const uint8_t *body, size_t len)
 {
 	if (c->failed || c->known || !c->challenged || !c->sec->ops->accept)
 		return;
 	const struct rx_endpoint_config *cfg = &c->ep->config;
 	struct rx_conn_id id = rx_conn_id(c);
+	id.cksum = cksum;
 	struct rx_caller caller = {0};
 	afs_err err =
 		c->sec->ops->accept(c->sec, &id, body, len, cfg->wall(cfg->wall_ctx), &caller);
 	if (err != AFS_OK) {
 		RX_COUNT(c->ep, responses_refused);
-		rx_conn_fail(c, now, err, code_of(err), true, RX_RESPONSE_REFUSED_NS);
+		rx_conn_fail(c, now, err, code_of(c, err), true, RX_RESPONSE_REFUSED_NS);
 		return;
 	}
 	c->caller = caller;
@@ -398,7 +400,7 @@ void rx_conn_receive(
 		break;
 	case RX_RESPONSE:
 		if (c->is_server)
-			on_response(c, now, body, len);
+			on_response(c, now, h->cksum, body, len);
 		break;
 	case RX_PARAMS:
 	case RX_PARAMS + 1:
@@ -469,7 +471,7 @@ void rx_conn_tick(struct rx_conn *c, mono_ns now)
 	}
 	if (c->due[RX_CONN_DOOM] <= now) {
 		c->due[RX_CONN_DOOM] = MONO_NEVER;
-		rx_conn_fail(c, now, c->doom, code_of(c->doom), true, 0);
+		rx_conn_fail(c, now, c->doom, code_of(c, c->doom), true, 0);
 	}
 	if (c->due[RX_CONN_IDLE] <= now) {
 		c->due[RX_CONN_IDLE] = MONO_NEVER;
@@ -575,6 +577,7 @@ static bool emit_response(struct rx_conn *c, mono_ns now, struct rx_datagram *ou
 	out->len = (uint32_t)(RX_HEADER + len);
 	struct rx_header h;
 	rx_conn_header(c, &h, RX_RESPONSE);
+	h.cksum = id.cksum;
 	rx_header_put(p, &h);
 	rx_conn_sent(c, now, out->len);
 	return true;

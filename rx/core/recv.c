@@ -149,7 +149,7 @@ void rx_recv_data(
 {
 	struct rx_conn *c = call->conn;
 	if (now >= c->expires) {
-		rx_conn_fail(c, now, AFS_EEXPIRED, rx_sec_code(AFS_EEXPIRED), true, 0);
+		rx_conn_fail(c, now, AFS_EEXPIRED, c->sec->ops->code(c->sec, AFS_EEXPIRED), true, 0);
 		return;
 	}
 	if (!h->seq || call->in_discard || (!call->is_server && call->out_next == 1)) {

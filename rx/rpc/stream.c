@@ -280,7 +280,7 @@ void rpc_stream_end(struct rpc_stream *s, afs_err err, int32_t code)
 
 void rpc_stream_distrust(struct rpc_stream *s, afs_err err, mono_ns now)
 {
-	rx_conn_abort(rx_call_conn(s->call), now, err, rx_sec_code(err));
+	rx_conn_abort(rx_call_conn(s->call), now, err, s->sec->ops->code(s->sec, err));
 }
 
 /* What the user's side left to do: consumption, packets, and the end. */

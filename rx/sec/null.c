@@ -16,7 +16,7 @@ static afs_err null_accept(struct rx_sec *s, struct rx_conn_id *id, const uint8_
 }
 
 /* A server that challenges an unauthenticated connection wants what it cannot have. */
-static afs_err null_respond(struct rx_sec *s, const struct rx_conn_id *id, const uint8_t *challenge,
+static afs_err null_respond(struct rx_sec *s, struct rx_conn_id *id, const uint8_t *challenge,
 	size_t challenge_len, uint8_t *out, size_t cap, size_t *len)
 {
 	(void)s, (void)id, (void)challenge, (void)challenge_len, (void)out, (void)cap, (void)len;
@@ -60,6 +60,12 @@ static struct rx_sec *null_clone(const struct rx_sec *s)
 	return rx_null_new();
 }
 
+static int32_t null_code(const struct rx_sec *s, afs_err err)
+{
+	(void)s;
+	return rx_sec_code(err);
+}
+
 static const struct rx_sec_ops null_ops = {
 	.sec_class = RX_SEC_NULL,
 	.challenge = null_challenge,
@@ -71,6 +77,7 @@ static const struct rx_sec_ops null_ops = {
 	.open = null_open,
 	.free = null_free,
 	.clone = null_clone,
+	.code = null_code,
 };
 
 static struct rx_sec null_sec = {.ops = &null_ops, .ready = true};

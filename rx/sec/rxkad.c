@@ -20,6 +20,12 @@ static uint32_t response_checksum(const uint8_t r[RXKAD_RESPONSE_LEN])
 	return h;
 }
 
+static int32_t rxkad_code(const struct rx_sec *s, afs_err err)
+{
+	(void)s;
+	return rx_sec_code(err);
+}
+
 static struct rxkad *of(struct rx_sec *s) { return container_of(s, struct rxkad, sec); }
 
 static void rxkad_free(struct rx_sec *s)
@@ -126,7 +132,7 @@ static afs_err server_accept(struct rx_sec *s, struct rx_conn_id *id, const uint
 /* What a server's packets use comes with the RESPONSE; accept() is given the same id. */
 static void server_bind(struct rx_sec *s, const struct rx_conn_id *id) { (void)s, (void)id; }
 
-static afs_err server_respond(struct rx_sec *s, const struct rx_conn_id *id,
+static afs_err server_respond(struct rx_sec *s, struct rx_conn_id *id,
 	const uint8_t *challenge, size_t challenge_len, uint8_t *out, size_t cap, size_t *len)
 {
 	(void)s, (void)id, (void)challenge, (void)challenge_len, (void)out, (void)cap, (void)len;
@@ -151,6 +157,7 @@ static const struct rx_sec_ops server_ops = {
 	.open = rxkad_open,
 	.free = rxkad_free,
 	.clone = server_clone,
+	.code = rxkad_code,
 };
 
 struct rx_sec *rxkad_server_new(const struct rxkad_server *server, uint8_t index)
@@ -174,7 +181,7 @@ struct rx_sec *rxkad_accept(void *server, uint8_t index)
 
 /* --- client ------------------------------------------------------------------------------ */
 
-static afs_err client_respond(struct rx_sec *s, const struct rx_conn_id *id,
+static afs_err client_respond(struct rx_sec *s, struct rx_conn_id *id,
 	const uint8_t *challenge, size_t challenge_len, uint8_t *out, size_t cap, size_t *len)
 {
 	struct rxkad *k = of(s);
@@ -253,6 +260,7 @@ static const struct rx_sec_ops client_ops = {
 	.open = rxkad_open,
 	.free = rxkad_free,
 	.clone = client_clone,
+	.code = rxkad_code,
 };
 
 struct rx_sec *rxkad_client_new(const struct rxkad_token *token, enum rx_sec_level level)

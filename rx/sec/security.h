@@ -36,6 +36,7 @@ struct rx_conn_id {
 	uint16_t service;
 	uint8_t index; /* security index */
 	uint32_t call_numbers[4]; /* respond: last started call of each channel; accept: output */
+	uint16_t cksum; /* the RESPONSE's checksum field; respond: output (zero but for rxgk); accept: input */
 };
 
 /* What a packet's checksum or seal covers. */
@@ -43,6 +44,7 @@ struct rx_sec_packet {
 	uint32_t epoch, cid; /* with the channel */
 	uint32_t call, seq;
 	bool from_client;
+	mono_ns at; /* when the call began: keys wear out with time too */
 };
 
 /* One of several packets to seal. */
@@ -68,7 +70,7 @@ struct rx_sec_ops {
 	afs_err (*accept)(struct rx_sec *, struct rx_conn_id *, const uint8_t *body, size_t len,
 		wall_ns now, struct rx_caller *out);
 	/* client: answer a CHALLENGE body.  Errors kill the connection: AFS_EPACKETSHORT ELEVEL ESECPROTO. */
-	afs_err (*respond)(struct rx_sec *, const struct rx_conn_id *, const uint8_t *challenge,
+	afs_err (*respond)(struct rx_sec *, struct rx_conn_id *, const uint8_t *challenge,
 		size_t challenge_len, uint8_t *out, size_t cap, size_t *len);
 	/* both: called once when epoch and cid are known, before any seal or open */
 	void (*bind)(struct rx_sec *, const struct rx_conn_id *);
@@ -81,13 +83,16 @@ struct rx_sec_ops {
 	 * `first` names the call; its seq is not looked at. */
 	void (*seal_many)(const struct rx_sec *, const struct rx_sec_packet *first, struct rx_sec_body *, size_t n);
 	/* The inverse, in place: data is body[*off, *off + *data_len).  The buffer must be the
-	 * caller's own.  AFS_ESEALED, AFS_EDATALEN; the body is then garbage. */
+	 * caller's own.  AFS_ESEALED, AFS_EDATALEN, AFS_EUNKNOWNKEY (rxgk: a key number out of turn);
+	 * the body is then garbage. */
 	afs_err (*open)(const struct rx_sec *, const struct rx_sec_packet *, uint16_t cksum,
 		uint8_t *body, size_t body_len, size_t *off, size_t *data_len);
 	void (*free)(struct rx_sec *);
 	/* client: another of the same token, not bound yet, while this one may be in use; for further
 	 * connections to the same peer.  NULL: memory is short. */
 	struct rx_sec *(*clone)(const struct rx_sec *);
+	/* What the peer is told of an error of this class: an abort code, or 0 for another's error. */
+	int32_t (*code)(const struct rx_sec *, afs_err);
 };
 struct rx_sec {
 	const struct rx_sec_ops *ops;
@@ -111,7 +116,10 @@ static inline void rx_sec_free(struct rx_sec *s)
 		s->ops->free(s);
 }
 
-/* rxkad abort codes (19270400 + n) and the afs_err they stand for, both ways; rx_sec_code gives 0
- * for errors of no security class, rx_sec_err AFS_OK for codes of none. */
+/* rxkad abort codes (19270400 + n) for errors of the security classes, 0 for others: what a service that
+ * refuses says whatever its connection's class is. */
 int32_t rx_sec_code(afs_err err);
+/* rxgk's (1233242880 + n), which differ between OpenAFS (index 4) and the others (6). */
+int32_t rx_gk_code(uint8_t index, afs_err err);
+/* The error that a code of any class stands for, rxgk's as index 6 has them; AFS_OK for codes of none. */
 afs_err rx_sec_err(int32_t code);

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.kvno = 256,
 		.ticket = ticket,
 		.ticket_len = sizeof(ticket)};
-	const struct rx_conn_id id = {.epoch = 1, .cid = 4, .index = 2, .call_numbers = {1}};
+	struct rx_conn_id id = {.epoch = 1, .cid = 4, .index = 2, .call_numbers = {1}};
 	uint8_t out[RXKAD_RESPONSE_LEN + sizeof(ticket)];
 	size_t len = 0;
 	if (size < 1)

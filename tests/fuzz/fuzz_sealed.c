@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rxkad_set_session(&k, session);
 	rxkad_set_level(&k, (enum rx_sec_level)(data[0] % 3));
 	rxkad_set_preseq(&k, 1, 4, 2);
-	const struct rx_sec_packet p = {1, 4, 1, 1, true};
+	const struct rx_sec_packet p = {1, 4, 1, 1, true, 0};
 	uint8_t none[16];
 	size_t n = size - 1, len, off, got;
 	uint8_t *body = malloc(n ? n : 1);

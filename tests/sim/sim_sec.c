@@ -46,7 +46,7 @@ static afs_err challenge(struct rx_sec *base, uint8_t *out, size_t cap, size_t *
 	return AFS_OK;
 }
 
-static afs_err respond(struct rx_sec *base, const struct rx_conn_id *id, const uint8_t *ch,
+static afs_err respond(struct rx_sec *base, struct rx_conn_id *id, const uint8_t *ch,
 	size_t ch_len, uint8_t *out, size_t cap, size_t *len)
 {
 	(void)base;
@@ -113,6 +113,12 @@ static afs_err open_body(const struct rx_sec *base, const struct rx_sec_packet *
 
 static void free_sec(struct rx_sec *base) { mem_free(base); }
 
+static int32_t code(const struct rx_sec *base, afs_err err)
+{
+	(void)base;
+	return rx_sec_code(err);
+}
+
 static const struct rx_sec_ops ops = {
 	.sec_class = RX_SEC_RXKAD,
 	.challenge = challenge,
@@ -122,6 +128,7 @@ static const struct rx_sec_ops ops = {
 	.seal = seal,
 	.open = open_body,
 	.free = free_sec,
+	.code = code,
 };
 
 struct rx_sec *sim_sec_new(bool server)

@@ -117,7 +117,7 @@ static void captured_bodies_seal_and_open_at_every_level(void **state)
 		pair_init(&p, rows[i].level, 2);
 		p.id.cid = rows[i].cid;
 		p.c->ops->bind(p.c, &p.id);
-		struct rx_sec_packet pkt = {p.id.epoch, p.id.cid, 1, 1, true};
+		struct rx_sec_packet pkt = {p.id.epoch, p.id.cid, 1, 1, true, 0};
 		uint8_t body[64], want[64];
 		size_t n = test_vector(file, rows[i].data, body + p.c->header, 32), len, off;
 		assert_int_equal(p.c->ops->seal(p.c, &pkt, body, n, &len), rows[i].cksum);
@@ -144,7 +144,7 @@ static void the_checksum_depends_on_call_channel_and_sequence(void **state)
 	pair_init(&p, RX_LEVEL_CLEAR, 2);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct rx_sec_packet pkt = {
-			p.id.epoch, p.id.cid | rows[i].channel, rows[i].call, rows[i].seq, true};
+			p.id.epoch, p.id.cid | rows[i].channel, rows[i].call, rows[i].seq, true, 0};
 		size_t len, off;
 		uint8_t b[4];
 		assert_int_equal(p.c->ops->seal(p.c, &pkt, b, 4, &len), rows[i].cksum);
@@ -238,7 +238,7 @@ static void a_captured_response_of_a_stock_tool_is_accepted(void **state)
 	assert_int_equal(s->expires, SEC(1060));
 
 	/* the request that waited for it, and stock's reply with its unclean padding */
-	struct rx_sec_packet pkt = {id.epoch, id.cid, 1, 1, true};
+	struct rx_sec_packet pkt = {id.epoch, id.cid, 1, 1, true, 0};
 	n = test_vector(file, "pts.request.body", body, sizeof(body));
 	assert_ok(s->ops->open(s, &pkt, 0x47f6, body, n, &off, &len));
 	n = test_vector(file, "pts.reply.body", body, sizeof(body));
@@ -265,7 +265,7 @@ static void what_one_end_seals_the_other_opens(void **state)
 			for (size_t i = 0; i < n; i++)
 				body[p.c->header + i] = plain[i] = (uint8_t)(i * 7 + n);
 			struct rx_sec_packet pkt = {
-				p.id.epoch, p.id.cid | 2, 9, (uint32_t)n + 65530, true};
+				p.id.epoch, p.id.cid | 2, 9, (uint32_t)n + 65530, true, 0};
 			size_t len, off, got;
 			uint16_t ck = p.c->ops->seal(p.c, &pkt, body, n, &len);
 			assert_true(len <= p.c->header + n + p.c->trailer);
@@ -324,7 +324,7 @@ static void several_packets_seal_at_once_as_one_by_one(void **state)
 				one[i][j] = all[i][j] = (uint8_t)(i + j);
 			b[i] = (struct rx_sec_body){.seq = i + 5, .body = all[i], .data_len = n};
 		}
-		struct rx_sec_packet pkt = {p.id.epoch, p.id.cid | 1, 3, 0, false};
+		struct rx_sec_packet pkt = {p.id.epoch, p.id.cid | 1, 3, 0, false, 0};
 		p.s->ops->seal_many(p.s, &pkt, b, N);
 		for (uint32_t i = 0; i < N; i++) {
 			size_t len;
@@ -592,7 +592,7 @@ static void a_sealed_body_that_was_changed_is_refused(void **state)
 	struct pair p;
 	pair_init(&p, RX_LEVEL_CRYPT, 2);
 	handshake(&p);
-	struct rx_sec_packet pkt = {p.id.epoch, p.id.cid, 1, 1, true};
+	struct rx_sec_packet pkt = {p.id.epoch, p.id.cid, 1, 1, true, 0};
 	uint8_t sealed[64] = {}, b[64];
 	size_t len, off, n;
 	uint16_t ck = p.c->ops->seal(p.c, &pkt, sealed, 20, &len);
@@ -625,7 +625,7 @@ static void a_length_beyond_the_body_is_refused(void **state)
 		struct pair p;
 		pair_init(&p, level, 2);
 		handshake(&p);
-		struct rx_sec_packet pkt = {p.id.epoch, p.id.cid, 1, 1, true};
+		struct rx_sec_packet pkt = {p.id.epoch, p.id.cid, 1, 1, true, 0};
 		static const uint32_t lengths[] = {0, 8, 9, 15, 16, 17, 24, 0xffff};
 		for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
 			const struct rxkad *k = container_of(p.c, struct rxkad, sec);
@@ -650,7 +650,7 @@ static void an_unready_server_opens_nothing(void **state)
 	(void)state;
 	struct pair p;
 	pair_init(&p, RX_LEVEL_CLEAR, 2);
-	struct rx_sec_packet pkt = {p.id.epoch, p.id.cid, 1, 1, true};
+	struct rx_sec_packet pkt = {p.id.epoch, p.id.cid, 1, 1, true, 0};
 	uint8_t b[8] = {};
 	size_t off, n;
 	for (uint32_t ck = 0; ck <= 0xffff; ck++)
