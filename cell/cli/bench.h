@@ -28,7 +28,8 @@ struct bench {
 	struct cli *c;
 	unsigned what;
 	bool level[BENCH_LEVELS];
-	unsigned mib, calls, runs, flows, seconds, datagram;
+	uint64_t size; /* of a bulk transfer, bytes */
+	unsigned calls, runs, flows, seconds, datagram;
 	unsigned clients[BENCH_LIST], client_counts;
 	bool shared, plain, single;
 	const char *name;

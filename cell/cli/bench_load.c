@@ -159,7 +159,7 @@ static afs_err store(struct rpc_conn *conn, uint64_t length)
 static afs_err bulk(struct bench *b, struct rpc_conn *conn, bool fetches, struct bench_row *row)
 {
 	struct span s;
-	uint64_t length = (uint64_t)b->mib << 20, took;
+	uint64_t length = b->size, took;
 	TRY(greet(conn));
 	TRY(span_begin(&s, b, conn));
 	if (fetches)

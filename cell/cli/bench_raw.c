@@ -163,7 +163,7 @@ static afs_err measure(struct bench *b, struct rpc_conn *conn, uint32_t segment,
 	uint32_t n = segment * MAX(RUN_MAX / segment, 1u);
 	n = MIN(n, segment * 64);
 	bool good = true;
-	for (uint64_t left = (uint64_t)b->mib << 20; left && good; left -= MIN(left, (uint64_t)n))
+	for (uint64_t left = b->size; left && good; left -= MIN(left, (uint64_t)n))
 		good = send_run(fd, run, segment, n, plain);
 	struct bench_usage used = bench_own_usage();
 	usleep(50000); /* what is on its way arrives */

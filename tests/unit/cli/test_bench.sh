@@ -11,7 +11,7 @@ check() { # check SENTENCE CMD...
 	n=$((n + 1))
 	if "$@" >"$work/out" 2>&1; then echo "ok $n - $what"; else echo "not ok $n - $what"; tail -n 5 "$work/out" | sed 's/^/# /'; fi
 }
-bench() { "$afscell" bench rx --json -mib 2 -calls 40 -clients 1,2 "$@" >"$work/json"; }
+bench() { "$afscell" bench rx --json -size 2M -calls 40 -clients 1,2 "$@" >"$work/json"; }
 rows() { grep -c '"what"' "$work/json"; }
 echo 1..8
 check "everything is measured at every level" bench -level all
