@@ -73,8 +73,9 @@ char *adapters_keytab(const struct conf *conf)
 
 struct adapters {
 	struct keys_realms realms;
-	char *cell, *realm;
-	const char *local[1];
+	char *cell;
+	char **local; /* the realm, then the further ones */
+	size_t local_n;
 	struct mtx lock;
 	char **administrators GUARDED_BY(lock), **superusers GUARDED_BY(lock);
 	size_t administrator_count GUARDED_BY(lock), superuser_count GUARDED_BY(lock);
@@ -82,20 +83,25 @@ struct adapters {
 	struct self *self;
 };
 
-struct adapters *adapters_new(const char *cell, const char *realm)
+struct adapters *adapters_new(const char *cell, const char *realm, const struct conf_names *local)
 {
 	struct adapters *a = mem_new(struct adapters);
 	if (!a)
 		return NULL;
 	mtx_init(&a->lock, RANK_LEAF);
 	a->cell = mem_strdup(cell);
-	a->realm = mem_strdup(realm);
-	if (!a->cell || !a->realm) {
+	a->local = mem_new_array(local->n + 1, char *);
+	bool whole = a->cell && a->local;
+	for (size_t i = 0; whole && i <= local->n; i++) {
+		a->local[i] = mem_strdup(i ? local->v[i - 1] : realm);
+		whole = a->local[i];
+		a->local_n += whole;
+	}
+	if (!whole) {
 		adapters_free(a);
 		return NULL;
 	}
-	a->local[0] = a->realm;
-	a->realms = (struct keys_realms){.cell = a->cell, .local = a->local, .local_n = 1};
+	a->realms = (struct keys_realms){.cell = a->cell, .local = (const char *const *)a->local, .local_n = a->local_n};
 	return a;
 }
 
@@ -116,7 +122,7 @@ void adapters_free(struct adapters *a)
 	mtx_unlock(&a->lock);
 	mtx_fini(&a->lock);
 	mem_free(a->cell);
-	mem_free(a->realm);
+	free_names(a->local, a->local_n);
 	mem_free(a);
 }
 

@@ -21,8 +21,8 @@ char *adapters_keytab(const struct conf *conf);
 
 /* One per cell; answers from any thread. */
 struct adapters;
-/* `realm` is the cell's realm. */
-struct adapters *adapters_new(const char *cell, const char *realm);
+/* `realm` is the cell's realm, `local` further ones whose users are its own. */
+struct adapters *adapters_new(const char *cell, const char *realm, const struct conf_names *local);
 void adapters_free(struct adapters *a);
 const struct keys_realms *adapters_realms(const struct adapters *a);
 /* The list of administrators is now this (copied). */

@@ -144,25 +144,6 @@ static uint32_t random_word(void *ctx) { return (void)ctx, rand_u32(); }
 
 /* --- realm and keys ------------------------------------------------------------------------ */
 
-/* What users need to find the realm, where they can read it. */
-static afs_err publish_krb5_conf(struct cell *c, struct buf *why)
-{
-	CLEANUP(str) char *to = mem_printf("%s/krb5.conf", c->conf->run);
-	CLEANUP(str) char *tmp = mem_printf("%s/krb5.conf.new", c->conf->run);
-	if (!to || !tmp)
-		return AFS_ENOMEM;
-	CLEANUP(fd) int in = open(realm_krb5_conf(c->realm), O_RDONLY | O_CLOEXEC);
-	CLEANUP(fd) int out = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-	char some[8192];
-	ssize_t n = in < 0 || out < 0 ? -1 : read(in, some, sizeof(some));
-	if (n < 0 || n == (ssize_t)sizeof(some) || write(out, some, (size_t)n) != n || fchmod(out, 0644) != 0 || rename(tmp, to) != 0) {
-		int eno = errno;
-		buf_printf(why, "%s cannot be written: %s", to, strerror(eno));
-		return afs_err_from_errno(eno);
-	}
-	return AFS_OK;
-}
-
 static afs_err start_realm(struct cell *c, const struct cell_watch *w)
 {
 	const struct conf *conf = c->conf;
@@ -181,7 +162,7 @@ static afs_err start_realm(struct cell *c, const struct cell_watch *w)
 		bool made = false;
 		afs_err err = realm_open(&rc, &c->realm, &made, &why);
 		if (err == AFS_OK)
-			err = publish_krb5_conf(c, &why);
+			err = cell_publish_krb5_conf(c, &why);
 		if (err == AFS_OK)
 			err = realm_kdc_start(c->realm, &c->kdc, &why);
 		if (err != AFS_OK)
@@ -191,7 +172,7 @@ static afs_err start_realm(struct cell *c, const struct cell_watch *w)
 	}
 	if (!conf_serves(conf))
 		return AFS_OK; /* a client needs no key of the cell */
-	struct keys_config kc = {.cell = conf->cell, .keytab = c->keytab};
+	struct keys_config kc = {.cell = conf->cell, .keytab = c->keytab, .allow_dotted = conf->realm.dotted};
 	afs_err err = keys_open(&kc, &c->keys, &why);
 	if (err != AFS_OK)
 		return fail_why(w, "keys", err, &why);
@@ -205,7 +186,7 @@ static afs_err start_realm(struct cell *c, const struct cell_watch *w)
 static afs_err start_databases(struct cell *c, const struct cell_watch *w)
 {
 	const struct conf *conf = c->conf;
-	c->adapters = adapters_new(conf->cell, conf->realm.name);
+	c->adapters = adapters_new(conf->cell, conf->realm.name, &conf->realm.local);
 	if (!c->adapters || adapters_set_administrators(c->adapters, &conf->administrators) != AFS_OK)
 		return fail(w, "databases", AFS_ENOMEM, "out of memory");
 	if (!conf->roles.vlserver.enabled && !conf->roles.ptserver.enabled)
@@ -522,6 +503,8 @@ static afs_err register_server(struct cell *c, const struct cell_watch *w)
 
 static afs_err run_reconcile(struct cell *c, const struct conf *conf, const struct cell_watch *w, const json_t *passwords)
 {
+	if (c->realm)
+		TRY(cell_make_trusts(c, conf, w));
 	if (!c->self || (!c->store && conf->user_count == 0 && conf->group_count == 0 && conf->administrators.n == 0))
 		return AFS_OK;
 	struct reconcile r = {

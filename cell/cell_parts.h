@@ -69,6 +69,12 @@ afs_err cell_role_start(struct cell *c, const struct cell_watch *w, enum cell_ro
 void cell_role_stop(struct cell *c, enum cell_role role);
 const struct conf_role *cell_role_conf(const struct conf *conf, enum cell_role role);
 
+/* --- trust.c --- */
+/* What users need to find the realm, where they can read it. */
+afs_err cell_publish_krb5_conf(struct cell *c, struct buf *why);
+/* The realms that `conf` trusts, and no others.  Told to `w`. */
+afs_err cell_make_trusts(struct cell *c, const struct conf *conf, const struct cell_watch *w);
+
 /* What parts ask of the house; ctx is a struct cell. */
 void cell_port_afs_name(void *ctx, const struct rx_caller *caller, struct keys_name *out);
 bool cell_port_superuser(void *ctx, const struct rx_caller *caller);

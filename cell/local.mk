@@ -7,7 +7,7 @@ cell_libcell_a_SOURCES = \
 	%reldir%/daemon.h %reldir%/openafs.c %reldir%/openafs.h %reldir%/overseer.c %reldir%/overseer.h %reldir%/preflight.c %reldir%/preflight.h \
 	%reldir%/reconcile.c %reldir%/reconcile.h %reldir%/reconcile_parts.h %reldir%/reconcile_volumes.c \
 	%reldir%/secret.c %reldir%/secret.h %reldir%/self.c %reldir%/self.h %reldir%/state.c \
-	%reldir%/state.h %reldir%/verbs.c %reldir%/verbs.h %reldir%/verbs_client.c
+	%reldir%/state.h %reldir%/trust.c %reldir%/verbs.c %reldir%/verbs.h %reldir%/verbs_client.c %reldir%/verbs_keys.c %reldir%/verbs_people.c
 
 bin_PROGRAMS += afscell
 afscell_SOURCES = %reldir%/main.c

@@ -227,6 +227,81 @@ afs_err self_member_add(struct self *s, int32_t uid, int32_t gid)
 	return ON_SERVERS(s, pt, pt_call_add_to_group, &in, &out, &res);
 }
 
+afs_err self_member_remove(struct self *s, int32_t uid, int32_t gid)
+{
+	if (s->pt_here)
+		return pt_member_remove(s->pt_here, uid, gid);
+	struct rpc_result res = {};
+	struct pt_remove_from_group_in in = {.id = uid, .gid = gid};
+	struct pt_remove_from_group_out out;
+	return ON_SERVERS(s, pt, pt_call_remove_from_group, &in, &out, &res);
+}
+
+afs_err self_entry_delete(struct self *s, int32_t id)
+{
+	if (s->pt_here)
+		return pt_entry_delete(s->pt_here, id);
+	struct rpc_result res = {};
+	struct pt_delete_in in = {.id = id};
+	struct pt_delete_out out;
+	return ON_SERVERS(s, pt, pt_call_delete, &in, &out, &res);
+}
+
+static void to_wire(const struct pt_entry *e, struct prcheckentry *out)
+{
+	*out = (struct prcheckentry){.flags = e->flags, .id = e->id, .owner = e->owner, .creator = e->creator, .ngroups = e->ngroups,
+		.nusers = e->nusers, .count = e->count};
+	snprintf(out->name, sizeof(out->name), "%s", e->name);
+}
+
+afs_err self_entry_find(struct self *s, int32_t id, struct prcheckentry *out)
+{
+	if (s->pt_here) {
+		struct pt_entry e;
+		TRY(pt_entry_find(s->pt_here, id, &e));
+		to_wire(&e, out);
+		return AFS_OK;
+	}
+	struct rpc_result res = {};
+	struct pt_list_entry_in in = {.id = id};
+	struct pt_list_entry_out answer = {};
+	TRY(ON_SERVERS(s, pt, pt_call_list_entry, &in, &answer, &res));
+	*out = answer.entry;
+	return AFS_OK;
+}
+
+static afs_err each_far(struct self *s, afs_err (*each)(void *ctx, const struct prcheckentry *e), void *ctx)
+{
+	struct pt_list_entries_in in = {.flag = PT_LIST_USERS | PT_LIST_GROUPS};
+	do {
+		CLEANUP(arena) struct arena a;
+		arena_init(&a, ANSWER_MAX);
+		struct rpc_result res = {.arena = &a};
+		struct pt_list_entries_out out = {};
+		TRY(ON_SERVERS(s, pt, pt_call_list_entries, &in, &out, &res));
+		for (uint32_t i = 0; i < out.bulkentries.n; i++)
+			TRY(each(ctx, &out.bulkentries.v[i]));
+		if (out.nextstartindex != -1 && out.nextstartindex <= in.startindex)
+			return AFS_EPROTOCOL; /* a list that does not end */
+		in.startindex = out.nextstartindex;
+	} while (in.startindex != -1);
+	return AFS_OK;
+}
+
+afs_err self_entry_each(struct self *s, afs_err (*each)(void *ctx, const struct prcheckentry *e), void *ctx)
+{
+	if (!s->pt_here)
+		return each_far(s, each, ctx);
+	struct pt_entry e;
+	struct prcheckentry wire;
+	afs_err err;
+	for (int64_t cursor = 0; (err = pt_entry_next(s->pt_here, &cursor, &e)) == AFS_OK;) {
+		to_wire(&e, &wire);
+		TRY(each(ctx, &wire));
+	}
+	return err == AFS_ENOENT ? AFS_OK : err;
+}
+
 static afs_err take_ids(const int32_t *v, uint32_t n, int32_t **ids, uint32_t *count)
 {
 	int32_t *copy = mem_new_array((size_t)n + 1, int32_t);
@@ -237,6 +312,24 @@ static afs_err take_ids(const int32_t *v, uint32_t n, int32_t **ids, uint32_t *c
 	*ids = copy;
 	*count = n;
 	return AFS_OK;
+}
+
+afs_err self_members(struct self *s, int32_t id, int32_t **ids, uint32_t *n)
+{
+	if (s->pt_here) {
+		struct pt_ids all = {};
+		TRY(pt_members(s->pt_here, id, &all));
+		*ids = all.v;
+		*n = all.n;
+		return AFS_OK;
+	}
+	CLEANUP(arena) struct arena a;
+	arena_init(&a, ANSWER_MAX);
+	struct rpc_result res = {.arena = &a};
+	struct pt_list_elements_in in = {.id = id};
+	struct pt_list_elements_out out = {};
+	TRY(ON_SERVERS(s, pt, pt_call_list_elements, &in, &out, &res));
+	return take_ids(out.elist.v, out.elist.n, ids, n);
 }
 
 afs_err self_cps(struct self *s, int32_t id, int32_t **ids, uint32_t *n)

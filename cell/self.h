@@ -42,6 +42,16 @@ afs_err self_owner(struct self *s, int32_t id, int32_t *owner);
 afs_err self_group_owner(struct self *s, int32_t gid, int32_t owner);
 afs_err self_is_member(struct self *s, int32_t uid, int32_t gid, bool *is);
 afs_err self_member_add(struct self *s, int32_t uid, int32_t gid);
+/* AFS_ENOENT: no such member, group or membership. */
+afs_err self_member_remove(struct self *s, int32_t uid, int32_t gid);
+/* The entry and every membership of it.  AFS_ENOENT. */
+afs_err self_entry_delete(struct self *s, int32_t id);
+/* AFS_ENOENT. */
+afs_err self_entry_find(struct self *s, int32_t id, struct prcheckentry *out);
+/* Every entry, in no order: `each` may stop by an error, which comes back. */
+afs_err self_entry_each(struct self *s, afs_err (*each)(void *ctx, const struct prcheckentry *e), void *ctx);
+/* Members of a group, or groups of a user; *ids is the caller's (mem_free). */
+afs_err self_members(struct self *s, int32_t id, int32_t **ids, uint32_t *n);
 /* The ids that an ACL may name for `id`, ascending; *ids is the caller's (mem_free).  Only for a PT that
  * is elsewhere. */
 afs_err self_cps(struct self *s, int32_t id, int32_t **ids, uint32_t *n);

@@ -148,5 +148,7 @@ static const struct ctl_verb verbs[] = {
 afs_err verbs_add(struct ctl_server *ctl, struct cell *c)
 {
 	TRY(ctl_server_add(ctl, verbs, ARRAY_SIZE(verbs), c));
+	TRY(verbs_add_people(ctl, c));
+	TRY(verbs_add_keys(ctl, c));
 	return verbs_add_client(ctl, c);
 }

@@ -135,20 +135,23 @@ int cli_call(struct cli_call *call)
 	return status;
 }
 
-json_t *cli_table_json(void)
+json_t *cli_table_json(bool all)
 {
 	static const char *const kinds[] = {"flag", "option", "one", "list"};
-	json_t *all = json_array();
-	for (size_t i = 0; all && i < cli_command_count; i++) {
+	json_t *list = json_array();
+	for (size_t i = 0; list && i < cli_command_count; i++) {
 		const struct cli_command *k = &cli_commands[i];
-		if (k->nature == CLI_LOCAL)
+		if (k->nature == CLI_LOCAL && !all)
 			continue;
 		json_t *args = json_array();
 		for (const struct cli_arg *a = k->args; a->name; a++)
-			json_array_append_new(args, json_pack("{s:s, s:s, s:b, s:s?, s:s}", "name", a->name, "kind", kinds[a->kind], "required",
-							 (int)a->required, "what", a->what, "help", a->help));
-		json_array_append_new(all, json_pack("{s:s, s:s, s:b, s:s, s:s, s:o}", "suite", k->suite, "name", k->name, "changes",
-						     (int)(k->nature == CLI_CHANGES), "help", k->help, "examples", k->examples, "args", args));
+			json_array_append_new(args, json_pack("{s:s, s:s, s:s, s:b, s:s?, s:s}", "name", a->name, "letter",
+							 (char[]){a->letter, '\0'}, "kind", kinds[a->kind], "required", (int)a->required,
+							 "what", a->what, "help", a->help));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b, s:b, s:s, s:s, s:o}", "suite", k->suite, "name", k->name,
+						      "aliases", k->aliases ? k->aliases : "", "changes", (int)(k->nature == CLI_CHANGES),
+						      "local", (int)(k->nature == CLI_LOCAL), "help", k->help, "examples", k->examples, "args",
+						      args));
 	}
-	return all;
+	return list;
 }

@@ -104,9 +104,9 @@ struct cli_call {
 };
 /* The exit status.  CLI_USAGE also for a command that is not there, or is LOCAL. */
 int cli_call(struct cli_call *call);
-/* The table: [{"suite", "name", "changes", "help", "examples", "args": [{"name", "kind": "flag|option|one|list",
- * "required", "what", "help"}]}], without LOCAL rows. */
-json_t *cli_table_json(void);
+/* The table: [{"suite", "name", "aliases", "changes", "local", "help", "examples", "args": [{"name", "letter",
+ * "kind": "flag|option|one|list", "required", "what", "help"}]}]; LOCAL rows only with `all`. */
+json_t *cli_table_json(bool all);
 
 /* The table, for help, completion, manual pages and tests. */
 enum cli_kind { CLI_FLAG, CLI_OPTION, CLI_ONE, CLI_LIST };

@@ -301,6 +301,8 @@ int cli_help(struct cli *c)
 	}
 	const char *const *topic;
 	size_t n = cli_values(c, "topic", &topic);
+	if (cli_wants_json(c))
+		return cli_print_json(c, cli_table_json(cli_has(c, "all")));
 	if (n == 0) {
 		cli_help_top();
 		return CLI_OK;

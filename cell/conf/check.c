@@ -83,6 +83,15 @@ static void check_places(struct conf_loader *l, const struct conf *c, const stru
 
 static void check_realm(struct conf_loader *l, const struct conf *c, const struct yaml_node *root)
 {
+	for (size_t i = 0; i < c->trust_count; i++) {
+		const struct conf_trust *t = &c->trusts[i];
+		if (c->realm.mode != CONF_REALM_EMBEDDED)
+			conf_problem(l, t->pos, "trusts", "an external realm keeps its own; leave %s out", t->name);
+		else if (strcmp(t->name, c->realm.name) == 0)
+			conf_problem(l, t->pos, "trusts", "%s is the cell's own realm", t->name);
+		else if (!*t->password_file)
+			conf_problem(l, t->pos, "trusts", "%s has no password_file; both realms need the same", t->name);
+	}
 	if (c->realm.mode == CONF_REALM_EMBEDDED) {
 		if (*c->realm.keytab)
 			conf_problem(l, pos_at(root, "realm.keytab"), "realm.keytab",

@@ -387,6 +387,13 @@ static bool same_value(const struct conf_row *row, const struct conf *a, const s
 		const struct conf_addrs *p = (const void *)x, *q = (const void *)y;
 		return p->n == q->n && (p->n == 0 || memcmp(p->v, q->v, p->n * sizeof(*p->v)) == 0);
 	}
+	case CONF_REALMS: {
+		const struct conf_names *p = (const void *)x, *q = (const void *)y;
+		bool same = p->n == q->n;
+		for (size_t i = 0; same && i < p->n; i++)
+			same = strcmp(p->v[i], q->v[i]) == 0;
+		return same;
+	}
 	case CONF_USERS:
 	case CONF_ACL: return true; /* desired state */
 	default: return strcmp(*(char *const *)(const void *)x, *(char *const *)(const void *)y) == 0;

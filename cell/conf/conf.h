@@ -45,6 +45,13 @@ struct conf_partition {
 	char *name; /* "a" is /vicepa */
 	char *path;
 };
+/* Another realm whose users may come here as name@realm, and ours go there. */
+struct conf_trust {
+	struct conf_pos pos;
+	char *name; /* of the realm */
+	char *kdc;  /* "HOST" or "HOST:PORT"; "": found by DNS or the system's configuration */
+	char *password_file;
+};
 struct conf_user {
 	struct conf_pos pos;
 	char *name;
@@ -108,7 +115,11 @@ struct conf {
 		uint16_t kdc_port;
 		char *keytab;    /* external: key of afs/CELL */
 		char *krb5_conf; /* external: what clients use */
+		struct conf_names local; /* further realms whose users are the cell's own */
+		bool dotted;     /* take principals with a dot in their first part */
 	} realm;
+	struct conf_trust *trusts; /* embedded realm */
+	size_t trust_count;
 
 	struct {
 		struct conf_role fileserver, volserver, vlserver, ptserver, bosserver, client;

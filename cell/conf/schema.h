@@ -28,6 +28,7 @@
 	K(PRNAME, char *, "a name of a user or group")                                             \
 	K(VOLUME, char *, "a volume name: letters, digits and . _ - of at most 22")                \
 	K(USERS, struct conf_names, "a list of user names")                                        \
+	K(REALMS, struct conf_names, "a list of realm names")                                      \
 	K(ADDRS, struct conf_addrs, "a list of IPv4 addresses")                                    \
 	K(ACL, struct conf_acl, "a map of names and rights")
 

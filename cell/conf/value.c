@@ -309,8 +309,8 @@ static void set_names(struct conf_loader *l, const struct conf_row *row, const c
 	}
 	for (const struct yaml_node *c = n->first; c; c = c->next) {
 		char found[96];
-		if (c->kind != YAML_TEXT || !conf_name_ok(CONF_USER, c->text)) {
-			conf_problem(l, c->pos, path, "expected %s, found %s", conf_expected(CONF_USER),
+		if (c->kind != YAML_TEXT || !conf_name_ok(row->kind == CONF_REALMS ? CONF_REALM : CONF_USER, c->text)) {
+			conf_problem(l, c->pos, path, "expected %s, found %s", conf_expected(row->kind == CONF_REALMS ? CONF_REALM : CONF_USER),
 				yaml_found(found, sizeof(found), c));
 			continue;
 		}
@@ -400,6 +400,7 @@ void conf_unset(enum conf_kind kind, void *member)
 	case CONF_PORT:
 	case CONF_SIZE:
 	case CONF_ENUM: return;
+	case CONF_REALMS:
 	case CONF_USERS: {
 		struct conf_names *names = member;
 		for (size_t i = 0; i < names->n; i++)
@@ -453,6 +454,7 @@ void conf_set(struct conf_loader *l, const struct conf_row *row, const char *pat
 		break;
 	}
 	case CONF_ENUM: set_enum(l, row, path, member, node); break;
+	case CONF_REALMS:
 	case CONF_USERS: set_names(l, row, path, member, node); break;
 	case CONF_ADDRS: set_addrs(l, row, path, member, node); break;
 	case CONF_ACL: set_acl(l, row, path, member, node); break;

@@ -82,11 +82,12 @@ afs_err realm_conf_write(const struct realm *r, struct buf *why)
 		"\t%s = {\n"
 		"\t\tkdc = %s%s%s:%u\n"
 		"\t}\n"
+		"%s"
 		"\n"
 		"[domain_realm]\n"
 		"\t%s = %s\n"
 		"\t.%s = %s\n",
-		c->realm, c->ticket_life_s, c->realm, open, reach, close, c->port, c->cell,
+		c->realm, c->ticket_life_s, c->realm, open, reach, close, c->port, r->others ? r->others : "", c->cell,
 		c->realm, c->cell, c->realm);
 	buf_printf(&kdc,
 		"# Written by afscell; changes are lost.\n"

@@ -15,6 +15,7 @@ enum { REALM_PATH_MAX = 512 };
 struct realm {
 	struct realm_config config; /* its texts are ours */
 	char *krb5_conf, *kdc_conf, *stash, *database;
+	char *others;      /* lines of krb5.conf about other realms; NULL: none */
 	struct mtx lock; /* contexts and handles serve one thread at a time */
 	krb5_context ctx;
 	void *kadm; /* kadm5 handle; NULL: closed */
@@ -34,6 +35,10 @@ void realm_db_close(struct realm *r);
 afs_err realm_principal(struct realm *r, const char *who, krb5_principal *out, struct buf *why);
 afs_err realm_fail(const struct realm *r, long code, struct buf *why, const char *what);
 [[gnu::format(printf, 2, 3)]] void realm_why(struct buf *why, const char *fmt, ...);
+
+/* --- users.c --- */
+/* Is `password` what this key was made from, for the principal `who`? */
+bool realm_is_password(struct realm *r, krb5_principal who, const kadm5_key_data *k, const char *password);
 
 /* --- service.c --- */
 /* The principal afs/<cell> and its keytab. */

@@ -110,6 +110,7 @@ void realm_close(struct realm *r)
 	mem_free(r->config.cell);
 	mem_free(r->config.listen);
 	mem_free(r->config.keytab);
+	mem_free(r->others);
 	mem_free(r->krb5_conf);
 	mem_free(r->kdc_conf);
 	mem_free(r->stash);

@@ -65,6 +65,8 @@ afs_err realm_user_check(struct realm *r, const char *who, const char *password,
 /* AFS_ENOENT. */
 afs_err realm_user_delete(struct realm *r, const char *who, struct buf *why);
 bool realm_user_exists(struct realm *r, const char *who);
+/* A disabled principal gets no tickets, and keeps its password; tickets it has go on.  AFS_ENOENT. */
+afs_err realm_user_disable(struct realm *r, const char *who, bool disabled, struct buf *why);
 
 struct realm_user {
 	char *name; /* "user" or "user/admin" */
@@ -72,6 +74,8 @@ struct realm_user {
 	bool service; /* one of the realm's own: krbtgt, afs, kadmin, K/M */
 	bool disabled;
 };
+/* One principal; out->name is `who` itself.  AFS_ENOENT, AFS_EBADNAME. */
+afs_err realm_user_find(struct realm *r, const char *who, struct realm_user *out, struct buf *why);
 /* All principals, by name.  realm_users_free() them. */
 afs_err realm_users(struct realm *r, struct realm_user **out, size_t *n, struct buf *why);
 void realm_users_free(struct realm_user *users, size_t n);
@@ -79,6 +83,34 @@ void realm_users_free(struct realm_user *users, size_t n);
 /* A further random key for afs/<cell> with the next kvno; the old stay in the keytab so that tickets
  * issued before remain readable.  Servers must keys_reload(). */
 afs_err realm_rekey(struct realm *r, struct buf *why);
+
+struct realm_key {
+	int32_t newest;    /* kvno */
+	uint32_t count;    /* of kvnos that are kept */
+	wall_ns since;     /* when the newest was made */
+	wall_ns old_until; /* when the last ticket sealed with an older one runs out; 0: there is none */
+};
+afs_err realm_key_find(struct realm *r, struct realm_key *out, struct buf *why);
+/* Drops all keys of afs/<cell> but the newest, from database and keytab.  AFS_EBUSY: tickets sealed with them
+ * may still be in use, and not `force`.  Servers must keys_reload(). */
+afs_err realm_key_retire(struct realm *r, bool force, struct buf *why);
+
+/* --- trust between realms ---------------------------------------------------------------- */
+
+/* Lets users of `other` come here (inbound) and users of this realm go there (outbound), by a key that
+ * both realms make from one password: krbtgt/THIS@OTHER and krbtgt/OTHER@THIS.  An older trust is
+ * replaced; *changed tells whether anything had to be.  `other` is a realm's name in capitals.  AFS_EBADNAME,
+ * AFS_EINVAL (its own name, a short password). */
+afs_err realm_trust(struct realm *r, const char *other, const char *password, bool *changed, struct buf *why);
+/* AFS_ENOENT: there was none. */
+afs_err realm_untrust(struct realm *r, const char *other, struct buf *why);
+/* What krb5.conf tells of other realms, from now on: their key servers, "HOST" or "HOST:PORT", "" for none. */
+struct realm_other {
+	const char *name, *kdc;
+};
+afs_err realm_others(struct realm *r, const struct realm_other *others, size_t n, struct buf *why);
+/* Names of the realms trusted, the caller's (mem_free each, and the array). */
+afs_err realm_trusted(struct realm *r, char ***out, size_t *n, struct buf *why);
 
 /* --- the KDC child ---------------------------------------------------------------------- */
 

@@ -116,3 +116,73 @@ afs_err realm_rekey(struct realm *r, struct buf *why)
 	mtx_unlock(&r->lock);
 	return err;
 }
+
+/* --- old keys ------------------------------------------------------------------------------ */
+
+static afs_err find_locked(struct realm *r, krb5_principal who, struct realm_key *out, struct buf *why)
+{
+	kadm5_principal_ent_rec e;
+	long code = kadm5_get_principal(r->kadm, who, &e, KADM5_PRINCIPAL_NORMAL_MASK | KADM5_KEY_DATA);
+	if (code)
+		return realm_fail(r, code, why, "reading the key of afs");
+	*out = (struct realm_key){.newest = e.kvno, .since = SEC((uint32_t)e.last_pwd_change)};
+	for (int i = 0; i < e.n_key_data; i++) { /* newest first, one enctype each */
+		bool again = false;
+		for (int j = 0; j < i; j++)
+			again = again || e.key_data[j].key_data_kvno == e.key_data[i].key_data_kvno;
+		out->count += !again;
+	}
+	if (out->count > 1) /* a ticket of the last moment, with the longest life that this KDC gives */
+		out->old_until = out->since + SEC((int64_t)r->config.ticket_life_s);
+	(void)kadm5_free_principal_ent(r->kadm, &e);
+	return AFS_OK;
+}
+
+afs_err realm_key_find(struct realm *r, struct realm_key *out, struct buf *why)
+{
+	krb5_principal who;
+	mtx_lock(&r->lock);
+	afs_err err = service_name(r, &who, why);
+	if (!err) {
+		err = find_locked(r, who, out, why);
+		krb5_free_principal(r->ctx, who);
+	}
+	mtx_unlock(&r->lock);
+	return err;
+}
+
+static afs_err retire_locked(struct realm *r, krb5_principal who, bool force, struct buf *why)
+{
+	struct realm_key k;
+	TRY(find_locked(r, who, &k, why));
+	if (!force && k.old_until > clk_wall()) {
+		realm_why(why, "tickets sealed with the old key may be in use for another %lld minutes",
+			(long long)((k.old_until - clk_wall()) / SEC(60) + 1));
+		return AFS_EBUSY;
+	}
+	/* The keytab loses them last: a server must never lack a key that the KDC still hands out. */
+	long code = kadm5_purgekeys(r->kadm, who, -1);
+	if (code)
+		return realm_fail(r, code, why, "dropping old keys of afs");
+	kadm5_key_data *keys;
+	int n;
+	code = kadm5_get_principal_keys(r->kadm, who, 0, &keys, &n);
+	if (code)
+		return realm_fail(r, code, why, "reading the key of afs");
+	afs_err err = keytab_write(r, r->config.keytab, who, keys, n, why);
+	(void)kadm5_free_kadm5_key_data(r->ctx, n, keys);
+	return err;
+}
+
+afs_err realm_key_retire(struct realm *r, bool force, struct buf *why)
+{
+	krb5_principal who;
+	mtx_lock(&r->lock);
+	afs_err err = service_name(r, &who, why);
+	if (!err) {
+		err = retire_locked(r, who, force, why);
+		krb5_free_principal(r->ctx, who);
+	}
+	mtx_unlock(&r->lock);
+	return err;
+}

@@ -94,9 +94,36 @@ afs_err realm_user_password(
 	return change_user(r, PASSWORD, who, password, random_out, why);
 }
 
+static afs_err disable_locked(struct realm *r, const char *who, bool disabled, struct buf *why)
+{
+	krb5_principal p;
+	kadm5_principal_ent_rec e;
+	TRY(refuse_own(r, who, why));
+	TRY(realm_principal(r, who, &p, why));
+	long code = kadm5_get_principal(r->kadm, p, &e, KADM5_PRINCIPAL_NORMAL_MASK);
+	if (!code) {
+		krb5_flags now = disabled ? e.attributes | KRB5_KDB_DISALLOW_ALL_TIX : e.attributes & ~KRB5_KDB_DISALLOW_ALL_TIX;
+		if (now != e.attributes) {
+			e.attributes = now;
+			code = kadm5_modify_principal(r->kadm, &e, KADM5_ATTRIBUTES);
+		}
+		(void)kadm5_free_principal_ent(r->kadm, &e);
+	}
+	krb5_free_principal(r->ctx, p);
+	return code ? realm_fail(r, code, why, who) : AFS_OK;
+}
+
+afs_err realm_user_disable(struct realm *r, const char *who, bool disabled, struct buf *why)
+{
+	mtx_lock(&r->lock);
+	afs_err err = disable_locked(r, who, disabled, why);
+	mtx_unlock(&r->lock);
+	return err;
+}
+
 /* --- looking --------------------------------------------------------------------------- */
 
-static bool is_password(
+bool realm_is_password(
 	struct realm *r, krb5_principal who, const kadm5_key_data *k, const char *password)
 {
 	krb5_data text = {
@@ -125,7 +152,7 @@ static afs_err check_locked(struct realm *r, const char *who, const char *passwo
 		return realm_fail(r, code, why, who);
 	}
 	/* highest kvno first; one key tells */
-	afs_err err = n > 0 && is_password(r, p, &keys[0], password) ? AFS_OK : AFS_EBADPASSWORD;
+	afs_err err = n > 0 && realm_is_password(r, p, &keys[0], password) ? AFS_OK : AFS_EBADPASSWORD;
 	(void)kadm5_free_kadm5_key_data(r->ctx, n, keys);
 	krb5_free_principal(r->ctx, p);
 	return err;
@@ -168,6 +195,23 @@ static bool look_locked(struct realm *r, krb5_principal p, struct realm_user *ou
 	}
 	(void)kadm5_free_principal_ent(r->kadm, &e);
 	return true;
+}
+
+afs_err realm_user_find(struct realm *r, const char *who, struct realm_user *out, struct buf *why)
+{
+	krb5_principal p;
+	*out = (struct realm_user){.name = (char *)(uintptr_t)who, .service = is_own(r, who)};
+	mtx_lock(&r->lock);
+	afs_err err = realm_principal(r, who, &p, why);
+	if (err == AFS_OK) {
+		if (!look_locked(r, p, out)) {
+			realm_why(why, "%s is not in the realm %s", who, r->config.realm);
+			err = AFS_ENOENT;
+		}
+		krb5_free_principal(r->ctx, p);
+	}
+	mtx_unlock(&r->lock);
+	return err;
 }
 
 bool realm_user_exists(struct realm *r, const char *who)

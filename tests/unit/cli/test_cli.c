@@ -271,7 +271,7 @@ static void a_program_gets_the_words_of_a_failure(void **state)
 static void the_table_tells_all_but_what_is_for_shells(void **state)
 {
 	(void)state;
-	json_t *all = cli_table_json();
+	json_t *all = cli_table_json(false);
 	assert_int_equal(json_array_size(all), cli_command_count - 1);
 	json_t *la = json_array_get(all, 3);
 	assert_string_equal(json_string_value(json_object_get(la, "name")), "listacl");
