@@ -9,6 +9,9 @@
  *   - who leaves looks at the queue of work again after unlocking (work left meanwhile is not lost);
  *   - when io_wants is set others keep out, since the I/O thread is about to enter and does all work.
  *
+ * What stock peers send comes one datagram at a time, and each would wake us and get an ACK that wakes
+ * them: when a bulk transfer trickles in like that, the I/O thread looks away for GATHER after each turn.
+ *
  * The I/O thread sleeps until the endpoint's next tick, but while there is traffic never longer than
  * NAP: then a worker that starts a new timer need not wake it for that.
  *
@@ -34,6 +37,9 @@
 
 #define NAP MSEC(25)
 #define ACTIVE SEC(1)
+#define GATHER USEC(200)      /* how long a trickle may gather */
+#define GATHER_RATE USEC(300) /* what comes further apart is no trickle */
+enum { GATHER_FEW = 16 };      /* datagrams */
 #define PARK MSEC(1)
 #define PARK_LONG MSEC(32) /* while one borrower waits and waits */
 enum { SEND_BYTES = 512 * 1024 }; /* sent in one go before others may enter */
@@ -60,6 +66,10 @@ struct port {
 	int interrupt_fd;       /* ends a borrower's wait */
 	/* the I/O thread's alone */
 	unsigned woken_seen, served_seen, lonely; /* lonely: turns in a row that woke one caller */
+	mono_ns woke; /* when it last found something to receive */
+	/* lock: of the latest turn */
+	unsigned came, sent;
+	bool urgent; /* something came that is not of a bulk transfer in mid-stream */
 	char name[16], version[64];
 };
 
@@ -77,9 +87,23 @@ static void wake(struct port *p)
 
 /* --- inside, with the lock -------------------------------------------------------------------- */
 
+/* Rx's header, as far as the loop looks into it (rx.md §1.1). */
+enum { TYPE_AT = 20, FLAGS_AT = 21, TYPE_DATA = 1, TYPE_ACK = 2, REQUEST_ACK = 2, LAST = 4, BULK_LEAST = 1024 };
+
+static bool is_bulk(const struct rx_datagram *in)
+{
+	if (in->len <= FLAGS_AT)
+		return false;
+	uint8_t type = in->buf->data[in->off + TYPE_AT], flags = in->buf->data[in->off + FLAGS_AT];
+	return (type == TYPE_DATA && in->len >= BULK_LEAST && !(flags & (LAST | REQUEST_ACK))) ||
+		(type == TYPE_ACK && !(flags & REQUEST_ACK));
+}
+
 static void on_datagram(void *ctx, const struct rx_datagram *in)
 {
 	struct port *p = ctx;
+	p->came++;
+	p->urgent |= !is_bulk(in);
 	rx_endpoint_receive(p->rpc.ep, p->active, in);
 }
 
@@ -98,6 +122,7 @@ static bool send_some(struct port *p, mono_ns now)
 		bytes += batch[n++].len;
 	if (n)
 		udp_send(&p->udp, batch, n, on_refused, p);
+	p->sent += n;
 	return n == UDP_BATCH || bytes >= SEND_BYTES;
 }
 
@@ -105,6 +130,8 @@ static bool send_some(struct port *p, mono_ns now)
 static bool turn(struct port *p, bool receive) REQUIRES(p->rpc.lock)
 {
 	mono_ns now = p->active = clk_mono();
+	p->came = p->sent = 0;
+	p->urgent = false;
 	bool more = receive && udp_receive(&p->udp, on_datagram, on_refused, p);
 	rpc_engine_work(&p->rpc, now);
 	if (rx_endpoint_next_tick(p->rpc.ep) <= now)
@@ -298,6 +325,18 @@ static bool io_park(struct port *p, mono_ns until, mono_ns *park, unsigned *seen
 	return atomic_compare_exchange_strong(&p->poller, &none, POLLER_IO);
 }
 
+/* A bulk transfer whose packets or acknowledgements trickle in one by one, as stock peers send them: is it
+ * worth to let some gather, so that one turn and one ACK serve for several?  Not when a turn brought
+ * much, since then they gather by themselves, and not when much could be sent for what came, since then the
+ * window waits for us. */
+static bool trickles(struct port *p, mono_ns now) REQUIRES(p->rpc.lock)
+{
+	bool soon = now - p->woke < GATHER_RATE;
+	if (p->came)
+		p->woke = now;
+	return soon && p->came && p->came <= GATHER_FEW && p->sent <= GATHER_FEW && !p->urgent;
+}
+
 static void *io_main(void *arg)
 {
 	struct port *p = arg;
@@ -322,6 +361,7 @@ static void *io_main(void *arg)
 		struct rpc_stream *ready = rpc_engine_take_inline(&p->rpc);
 		p->sleeps_to = ready || more ? 0 : mine ? until : MIN(until, now + park);
 		bool lonely = lonely_caller(p);
+		bool gather = !ready && !more && trickles(p, now);
 		mtx_unlock(&p->rpc.lock);
 
 		if (rpc_engine_has_gone(&p->rpc))
@@ -341,7 +381,10 @@ static void *io_main(void *arg)
 			seen = atomic_load(&p->borrows);
 			atomic_store(&p->poller, POLLER_NONE);
 		}
-		if (mine) {
+		if (mine && gather && until > now + GATHER) {
+			(void)poll_until(p, false, p->wake_fd, now + GATHER); /* for nothing but the time */
+			receive = true;
+		} else if (mine) {
 			receive = poll_until(p, true, p->wake_fd, until);
 		} else if (io_park(p, until, &park, &seen)) {
 			mine = receive = true;

@@ -195,7 +195,7 @@ void rpc_dispatch_more(struct rpc_stream *s, mono_ns now)
 	/* what is held must not close the window on the rest */
 	uint32_t held = s->in.packets + (s->cur ? 1 : 0);
 	if (held > s->in_told) {
-		rx_call_consumed(s->call, now, held - s->in_told + s->read_packets);
+		rpc_stream_consumed(s, held - s->in_told + s->read_packets, now);
 		s->in_told = held;
 		s->read_packets = 0;
 		s->read_bytes = 0;

@@ -88,11 +88,12 @@ enum {
 	RPC_HAND_OVER_PACKETS = 44,  /* the same in packets: one GSO send of small ones */
 	RPC_TX_BYTES = 1024 * 1024,  /* given to the endpoint and not taken by it: then writers wait */
 	RPC_WAKE_BYTES = 256 * 1024, /* a reader in mid-stream sleeps until so much waits for it */
-	RPC_WAKE_PACKETS = 16,
+	RPC_AHEAD_BYTES = 256 * 1024, /* acknowledged for good while its reader has not come for it */
+	RPC_TELL_PACKETS = 16,       /* a reader that is behind tells of so many it has read */
 	RPC_CONNS_MAX = 16,          /* Rx connections beneath one rpc_conn: 64 calls at once */
 	RPC_SMALL = 16 * 1024,       /* a reply up to this is a small one */
 };
-#define RPC_LAZY USEC(300) /* and no longer than this */
+#define RPC_LAZY USEC(500) /* and no longer than this */
 /* A small call that was answered keeps its channel for so long: the next call on it says by itself
  * that the answer arrived, and saves an ACK with a wake-up at the other side.  Peers repeat an
  * answer after 220 ms at the earliest, and allow for 400 (rx.md §3.2, §6). */

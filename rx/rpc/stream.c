@@ -5,7 +5,12 @@
  * Packets move in lists, and are sealed together when they are handed over.  A reader takes all that came with one lock; a writer seals into a list of
  * its own and hands over RPC_HAND_OVER bytes at once.  A reader in mid-stream sleeps until
  * RPC_WAKE_BYTES wait for it (or RPC_LAZY passed), so a bulk transfer wakes it a few times per MiB;
- * the first bytes of a call, and its last, wake it at once. */
+ * the first bytes of a call, and its last, wake it at once.
+ *
+ * What came for a running reader is acknowledged for good at once, up to RPC_AHEAD_BYTES that it has
+ * not come for: the window of a peer that allows itself few packets (stock: 32) is then not shut while
+ * a thread gets around to reading.  Who is told of which packet: those told of stand in front, since
+ * more are told of ahead only when none is left that was not. */
 #include "rx/rpc/stream.h"
 
 #include "cell/proto/abort.h"
@@ -192,8 +197,7 @@ struct rpc_dues rpc_engine_tick(struct rpc_port *port, mono_ns now)
 
 static bool worth_waking_locked(const struct rpc_stream *s)
 {
-	return s->rx_last || s->rx.packets >= RPC_WAKE_PACKETS ||
-		s->rx.bytes >= MIN((size_t)RPC_WAKE_BYTES, s->rx_total / 4);
+	return s->rx_last || s->rx.bytes >= MIN((size_t)RPC_WAKE_BYTES, s->rx_total / 4);
 }
 
 void rpc_stream_receive(struct rpc_stream *s, mono_ns now)
@@ -211,6 +215,11 @@ void rpc_stream_receive(struct rpc_stream *s, mono_ns now)
 	bool lazy = false;
 	mtx_lock(&s->lock);
 	s->rx_total += came.bytes;
+	uint32_t told = 0;
+	if (s->state == RPC_RUNNING && !s->untold && s->rx.bytes + came.bytes <= RPC_AHEAD_BYTES)
+		s->rx_told += told = came.packets;
+	else
+		s->untold += came.packets;
 	rpc_queue_append(&s->rx, &came);
 	s->rx_last = s->rx_last || last;
 	if (!s->service && !s->tx_void) {
@@ -224,6 +233,8 @@ void rpc_stream_receive(struct rpc_stream *s, mono_ns now)
 	if (wake)
 		s->waiting = RPC_WAIT_NONE;
 	mtx_unlock(&s->lock);
+	if (told)
+		rx_call_consumed(s->call, now, told);
 	if (wake) {
 		rpc_stream_signal(s);
 		if (!s->service && s->rx_total <= RPC_SMALL)
@@ -283,6 +294,15 @@ void rpc_stream_distrust(struct rpc_stream *s, afs_err err, mono_ns now)
 	rx_conn_abort(rx_call_conn(s->call), now, err, s->sec->ops->code(s->sec, err));
 }
 
+void rpc_stream_consumed(struct rpc_stream *s, uint32_t packets, mono_ns now)
+{
+	mtx_lock(&s->lock);
+	s->untold -= MIN(packets, s->untold);
+	mtx_unlock(&s->lock);
+	if (packets)
+		rx_call_consumed(s->call, now, packets);
+}
+
 /* What the user's side left to do: consumption, packets, and the end. */
 void rpc_stream_work(struct rpc_port *port, struct rpc_work *work, mono_ns now)
 {
@@ -304,8 +324,7 @@ void rpc_stream_work(struct rpc_port *port, struct rpc_work *work, mono_ns now)
 	if (s->call && !over && distrust != AFS_OK) {
 		rpc_stream_distrust(s, distrust, now);
 	} else if (s->call && !over) {
-		if (consumed)
-			rx_call_consumed(s->call, now, consumed);
+		rpc_stream_consumed(s, consumed, now);
 		if (abort) {
 			rx_call_abort(s->call, now, code);
 		} else if (done && s->rx_total <= RPC_SMALL) {
@@ -380,6 +399,7 @@ static afs_err over_err_locked(const struct rpc_stream *s)
 static void take_locked(struct rpc_stream *s)
 {
 	rpc_queue_append(&s->in, &s->rx);
+	s->in_told += TAKE(s->rx_told);
 	s->in_last = s->in_last || s->rx_last;
 }
 
@@ -464,7 +484,7 @@ static bool next_packet(struct rpc_stream *s, afs_err *err)
 static afs_err flush(struct rpc_stream *s);
 static bool consumed_much(const struct rpc_stream *s)
 {
-	return s->read_packets >= RPC_WAKE_PACKETS || s->read_bytes >= RPC_WAKE_BYTES / 2;
+	return s->read_packets >= RPC_TELL_PACKETS || s->read_bytes >= RPC_WAKE_BYTES / 2;
 }
 
 /* Make bytes present; *end: there are no more. */

@@ -48,6 +48,8 @@ struct rpc_stream {
 	struct rpc_queue rx;         /* lock: came, not yet taken by the user */
 	bool rx_last;                /* lock: LAST came */
 	size_t rx_total;             /* lock: bytes that came so far */
+	uint32_t rx_told;            /* lock: packets at the front of `rx` that the endpoint was told are consumed */
+	uint32_t untold;             /* lock: packets that came and that it was not told of yet */
 	uint32_t consumed;           /* lock: packets read, not yet told to the endpoint */
 	struct rpc_queue tx;         /* lock: sealed, for the endpoint */
 	bool tx_void;                /* lock: the peer has begun its reply and reads no more */
@@ -66,7 +68,7 @@ struct rpc_stream {
 	/* user */
 	struct rpc_queue in;         /* taken from rx */
 	uint32_t in_opened;          /* packets at the head of `in` that are open already */
-	uint32_t in_told;            /* packets at the front that the endpoint was told are consumed */
+	uint32_t in_told;            /* packets at the front of `in` (and cur) of which the same holds as of rx_told */
 	bool in_last;                /* LAST is in `in` or was read */
 	struct rx_packet *cur;       /* being read: [at, at + left) */
 	const uint8_t *at;
@@ -109,6 +111,8 @@ void rpc_stream_bind(struct rpc_stream *s, struct rx_call *call);
 void rpc_stream_destroy(struct rpc_stream *s);
 
 /* With port->lock: */
+/* The user read packets, or holds them where they do not count. */
+void rpc_stream_consumed(struct rpc_stream *s, uint32_t packets, mono_ns now);
 void rpc_stream_work(struct rpc_port *port, struct rpc_work *work, mono_ns now) REQUIRES(port->lock);
 void rpc_stream_receive(struct rpc_stream *s, mono_ns now);
 void rpc_stream_push(struct rpc_stream *s, mono_ns now);
