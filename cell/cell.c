@@ -141,6 +141,14 @@ static afs_err start_places(struct cell *c, const struct cell_watch *w)
 }
 
 static uint32_t random_word(void *ctx) { return (void)ctx, rand_u32(); }
+static void random_fill(void *ctx, void *out, size_t n) { (void)ctx, rand_bytes(out, n); }
+
+/* The server side of a new connection, by its index. */
+static struct rx_sec *accept_class(void *ctx, uint8_t index)
+{
+	struct cell *c = ctx;
+	return index == RX_SEC_RXGK || index == RX_SEC_YFS_RXGK ? rxgk_server_new(&c->rxgk, index) : rxkad_accept(&c->rxkad, index);
+}
 
 /* --- realm and keys ------------------------------------------------------------------------ */
 
@@ -149,7 +157,8 @@ static afs_err start_realm(struct cell *c, const struct cell_watch *w)
 	const struct conf *conf = c->conf;
 	CLEANUP(buf) struct buf why = {};
 	c->keytab = adapters_keytab(conf);
-	if (!c->keytab)
+	c->gk_keytab = conf->realm.mode == CONF_REALM_EMBEDDED ? mem_printf("%s/keys/afs-rxgk.keytab", conf->state) : mem_strdup(c->keytab);
+	if (!c->keytab || !c->gk_keytab)
 		return fail(w, "realm", AFS_ENOMEM, "out of memory");
 	if (conf->realm.mode == CONF_REALM_EMBEDDED) {
 		tell(w, CELL_STEP, "realm", "");
@@ -158,7 +167,8 @@ static afs_err start_realm(struct cell *c, const struct cell_watch *w)
 			return fail(w, "realm", AFS_ENOMEM, "out of memory");
 		char ip[16];
 		struct realm_config rc = {.dir = dir, .realm = conf->realm.name, .cell = conf->cell,
-			.listen = text_ipv4_of(ip, conf->listen.v[0]), .port = conf->realm.kdc_port, .keytab = c->keytab};
+			.listen = text_ipv4_of(ip, conf->listen.v[0]), .port = conf->realm.kdc_port, .keytab = c->keytab,
+			.gk_keytab = c->gk_keytab};
 		bool made = false;
 		afs_err err = realm_open(&rc, &c->realm, &made, &why);
 		if (err == AFS_OK)
@@ -178,6 +188,18 @@ static afs_err start_realm(struct cell *c, const struct cell_watch *w)
 		return fail_why(w, "keys", err, &why);
 	c->rxkad = (struct rxkad_server){.read_ticket = keys_read_ticket, .ctx = c->keys, .random = random_word,
 		.least = (enum rx_sec_level)conf->security_least};
+	CLEANUP(str) char *gk_path = mem_printf("%s/keys/rxgk.keys", conf->state);
+	if (!gk_path)
+		return fail(w, "keys", AFS_ENOMEM, "out of memory");
+	const struct gk_config gc = {.path = *conf->realm.rxgk_keys ? conf->realm.rxgk_keys : gk_path};
+	err = gk_open(&gc, &c->gk, &why);
+	if (err != AFS_OK)
+		return fail_why(w, "keys", err, &why);
+	c->rxgk = (struct rxgk_server){.read_token = gk_read_token, .ctx = c->gk, .random = {.fill = random_fill},
+		.least = (enum rx_sec_level)conf->security_least};
+	const struct negotiator_config nc = {.cell = conf->cell, .keytab = c->gk_keytab, .gk = c->gk, .done = cell_port_done, .ctx = c};
+	if (negotiator_new(&nc, &c->negotiator) != AFS_OK)
+		return fail(w, "keys", AFS_ENOMEM, "out of memory");
 	return AFS_OK;
 }
 
@@ -301,7 +323,7 @@ static afs_err open_ports(struct cell *c, const struct cell_watch *w, struct cel
 			.port = port,
 			.services = services,
 			.service_count = n,
-			.acceptor = c->keys ? (struct rx_sec_acceptor){rxkad_accept, &c->rxkad} : (struct rx_sec_acceptor){},
+			.acceptor = c->keys ? (struct rx_sec_acceptor){accept_class, c} : (struct rx_sec_acceptor){},
 			.workers = r->workers,
 			.pool = c->pool,
 			.abort_threshold = role == CELL_FS ? (uint32_t)c->conf->fileserver.abort_threshold : 0,
@@ -391,6 +413,8 @@ static afs_err make_part(struct cell *c, const struct cell_watch *w, enum cell_r
 		break;
 	default: break;
 	}
+	if (*n && c->negotiator && (role == CELL_PT || role == CELL_VL))
+		*n += negotiator_services(c->negotiator, &services[*n]);
 	return AFS_OK;
 }
 
@@ -708,6 +732,8 @@ void cell_close(struct cell *c, const struct cell_watch *w)
 	vl_close(c->vl);
 	pt_close(c->pt);
 	adapters_free(c->adapters);
+	negotiator_free(c->negotiator);
+	gk_close(c->gk);
 	keys_close(c->keys);
 	if (c->kdc)
 		realm_kdc_stop(c->kdc);
@@ -726,6 +752,7 @@ void cell_close(struct cell *c, const struct cell_watch *w)
 		close(c->signal_fd);
 	state_close(c->state); /* last: it holds the lock, and takes away what a failed first start made */
 	mem_free(c->keytab);
+	mem_free(c->gk_keytab);
 	conf_free(c->conf);
 	mtx_fini(&c->lock);
 	mtx_fini(&c->parts_lock);

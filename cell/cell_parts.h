@@ -7,6 +7,7 @@
 #include "cell/base/mtx.h"
 #include "cell/cell.h"
 #include "cell/ctl.h"
+#include "cell/keys/gk.h"
 #include "cell/keys/keys.h"
 #include "cell/realm/realm.h"
 #include "cell/reconcile.h"
@@ -14,6 +15,7 @@
 #include "cell/state.h"
 #include "client/client.h"
 #include "dbserver/dbserver.h"
+#include "dbserver/negotiate.h"
 #include "fileserver/fileserver.h"
 #include "fileserver/store/store.h"
 #include "fileserver/volserver.h"
@@ -35,7 +37,7 @@ struct cell {
 	int log_fd, stop_fd, signal_fd;
 	bool log_on_stderr, keeper_runs, kept_serving;
 	mono_ns started;
-	char *keytab;
+	char *keytab, *gk_keytab; /* of afs/<cell>; of afs-rxgk/_afs.<cell> */
 
 	struct audit *audit;
 	struct rx_buf_pool *pool;
@@ -43,6 +45,9 @@ struct cell {
 	struct realm_kdc *kdc;
 	struct keys *keys;   /* NULL: no server role */
 	struct rxkad_server rxkad;
+	struct gk *gk;
+	struct rxgk_server rxgk;
+	struct negotiator *negotiator;
 	struct adapters *adapters;
 	struct vl *vl;       /* NULL each: that role is off */
 	struct pt *pt;

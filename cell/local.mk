@@ -15,7 +15,7 @@ afscell_SOURCES = %reldir%/main.c
 LIBS_CELL = cell/cli/libcli.a cell/admin/libadmin.a cell/libcell.a cell/conf/libconf.a \
 	client/fuse/libfuse.a client/pioctl/libpioctl.a client/cm/libcm.a client/cache/libcache.a \
 	fileserver/fs/libfs.a fileserver/vol/libvol.a fileserver/cb/libcb.a fileserver/store/libstore.a \
-	dbserver/vl/libvl.a dbserver/pt/libpt.a dbserver/ubik/libubik.a cell/bos/libbos.a \
+	dbserver/vl/libvl.a dbserver/pt/libpt.a dbserver/gk/libgk.a dbserver/ubik/libubik.a cell/bos/libbos.a \
 	cell/db/libdb.a cell/realm/librealm.a cell/keys/libkeys.a $(LIBS_RX) \
 	$(SQLITE_LIBS) $(KADMSRV_LIBS) $(KRB5_LIBS) $(CRYPTO_LIBS) $(YAML_LIBS) $(FUSE_LIBS) $(JANSSON_LIBS)
 afscell_LDADD = $(LIBS_CELL)

@@ -292,7 +292,7 @@ static void finish(struct conf_loader *l, struct conf *c)
 		expand(l, &c->realm.name, "<CELL>", upper);
 	if (c->client.tools_port == 0)
 		c->client.tools_port = c->roles.client.port <= 65535 - 8 ? c->roles.client.port + 8 : c->roles.client.port - 8;
-	char **paths[] = {&c->run, &c->client.cache, &c->client.mount, &c->log.file, &c->audit.file, &c->realm.keytab,
+	char **paths[] = {&c->run, &c->client.cache, &c->client.mount, &c->log.file, &c->audit.file, &c->realm.keytab, &c->realm.rxgk_keys,
 		&c->realm.krb5_conf};
 	if (c->partition_count == 0) {
 		mem_free(c->partitions);

@@ -114,6 +114,7 @@ struct conf {
 		char *name;
 		uint16_t kdc_port;
 		char *keytab;    /* external: key of afs/CELL */
+		char *rxgk_keys; /* "": in the state directory */
 		char *krb5_conf; /* external: what clients use */
 		struct conf_names local; /* further realms whose users are the cell's own */
 		bool dotted;     /* take principals with a dot in their first part */

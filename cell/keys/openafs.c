@@ -41,7 +41,7 @@ static afs_err replace(const char *tmp, const char *path, struct buf *why)
 	return AFS_OK;
 }
 
-static afs_err write_file(const char *dir, const char *name, const struct buf *b, struct buf *why)
+afs_err keys_write_file(const char *dir, const char *name, const struct buf *b, struct buf *why)
 {
 	CLEANUP(str) char *path = mem_printf("%s/%s", dir, name);
 	CLEANUP(str) char *tmp = mem_printf("%s/.%s.new", dir, name);
@@ -143,11 +143,11 @@ static afs_err write_all(const char *cell, const struct keyset *set, const char 
 		put32(&ext, k->len);
 		buf_put(&ext, k->bytes, k->len);
 	}
-	afs_err err = write_file(dir, "KeyFileExt", &ext, why);
+	afs_err err = keys_write_file(dir, "KeyFileExt", &ext, why);
 	if (!err)
 		err = write_keytab(cell, set, realm, dir, why);
 	if (!err && des_n)
-		err = write_file(dir, "KeyFile", &des, why);
+		err = keys_write_file(dir, "KeyFile", &des, why);
 	if (ext.data)
 		explicit_bzero(ext.data, ext.len);
 	if (des.data)

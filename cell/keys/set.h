@@ -37,3 +37,5 @@ krb5_error_code keys_krb5_profile(const char *path, krb5_context *out);
 /* libkrb5's message for `code`, added to `why` after the formatted text and ": ". */
 [[gnu::format(printf, 4, 5)]] void keys_why_krb5(
 	struct buf *why, krb5_context ctx, krb5_error_code code, const char *fmt, ...);
+/* Writes the file `name` in `dir`, mode 0600, beside its place and renames it. */
+afs_err keys_write_file(const char *dir, const char *name, const struct buf *b, struct buf *why);

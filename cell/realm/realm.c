@@ -37,7 +37,7 @@ static afs_err judge(const struct realm_config *c, struct buf *why)
 			c->realm, c->cell);
 		return AFS_ECONFIG;
 	}
-	if (!path_ok(c->dir) || !path_ok(c->keytab)) {
+	if (!path_ok(c->dir) || !path_ok(c->keytab) || (c->gk_keytab && !path_ok(c->gk_keytab))) {
 		realm_why(why,
 			"realm directory \"%s\" and keytab \"%s\" must be absolute paths of less "
 			"than %d bytes",
@@ -66,6 +66,7 @@ static afs_err take_config(struct realm *r, const struct realm_config *c)
 		.cell = mem_strdup(c->cell),
 		.listen = mem_strdup(c->listen ? c->listen : "127.0.0.1"),
 		.keytab = mem_strdup(c->keytab),
+		.gk_keytab = mem_strdup(c->gk_keytab),
 		.port = c->port ? c->port : PORT,
 		.ticket_life_s = c->ticket_life_s ? c->ticket_life_s : TICKET_LIFE_S,
 	};
@@ -74,7 +75,7 @@ static afs_err take_config(struct realm *r, const struct realm_config *c)
 	r->stash = mem_printf("%s/stash", c->dir);
 	r->database = mem_printf("%s/principal", c->dir);
 	bool all = r->config.dir && r->config.realm && r->config.cell && r->config.listen &&
-		   r->config.keytab && r->krb5_conf && r->kdc_conf && r->stash && r->database;
+		   r->config.keytab && (r->config.gk_keytab || !c->gk_keytab) && r->krb5_conf && r->kdc_conf && r->stash && r->database;
 	return all ? AFS_OK : AFS_ENOMEM;
 }
 
@@ -111,6 +112,7 @@ void realm_close(struct realm *r)
 	mem_free(r->config.listen);
 	mem_free(r->config.keytab);
 	mem_free(r->others);
+	mem_free(r->config.gk_keytab);
 	mem_free(r->krb5_conf);
 	mem_free(r->kdc_conf);
 	mem_free(r->stash);

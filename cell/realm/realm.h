@@ -31,6 +31,7 @@ struct realm_config {
 	const char *listen; /* numeric address for the KDC; NULL: 127.0.0.1 */
 	uint16_t port;      /* UDP and TCP; 0: 8088 */
 	const char *keytab; /* where the key of afs/<cell> is kept for the servers */
+	const char *gk_keytab; /* and that of afs-rxgk/_afs.<cell>, to which rxgk's clients speak; NULL: none */
 	uint32_t ticket_life_s; /* 0: 25 h; at most 30 days, which is what rxkad takes */
 };
 struct realm;

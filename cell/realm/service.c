@@ -22,6 +22,18 @@ static afs_err service_name(struct realm *r, krb5_principal *out, struct buf *wh
 	return code ? realm_fail(r, code, why, "afs") : AFS_OK;
 }
 
+/* The one to whom rxgk's clients speak GSS. */
+static afs_err gk_name(struct realm *r, krb5_principal *out, struct buf *why)
+{
+	const char *realm = r->config.realm;
+	CLEANUP(str) char *host = mem_printf("_afs.%s", r->config.cell);
+	if (!host)
+		return AFS_ENOMEM;
+	krb5_error_code code = krb5_build_principal(
+		r->ctx, out, (unsigned)strlen(realm), realm, "afs-rxgk", host, (char *)NULL);
+	return code ? realm_fail(r, code, why, "afs-rxgk") : AFS_OK;
+}
+
 static bool keytab_has(
 	struct realm *r, const char *path, krb5_principal who, const kadm5_key_data *keys, int n)
 {
@@ -73,17 +85,30 @@ static afs_err keytab_write(struct realm *r, const char *path, krb5_principal wh
 	return AFS_OK;
 }
 
-static afs_err keytab_ensure(struct realm *r, krb5_principal who, struct buf *why)
+static afs_err keytab_ensure(struct realm *r, krb5_principal who, const char *path, struct buf *why)
 {
 	kadm5_key_data *keys;
 	int n;
 	long code = kadm5_get_principal_keys(r->kadm, who, 0, &keys, &n);
 	if (code)
-		return realm_fail(r, code, why, "reading the key of afs");
+		return realm_fail(r, code, why, "reading the services' keys");
 	afs_err err = AFS_OK;
-	if (!keytab_has(r, r->config.keytab, who, keys, n))
-		err = keytab_write(r, r->config.keytab, who, keys, n, why);
+	if (!keytab_has(r, path, who, keys, n))
+		err = keytab_write(r, path, who, keys, n, why);
 	(void)kadm5_free_kadm5_key_data(r->ctx, n, keys);
+	return err;
+}
+
+static afs_err principal_ensure(struct realm *r, krb5_principal who, const char *path, struct buf *why)
+{
+	kadm5_principal_ent_rec e = {
+		.principal = who, .attributes = KRB5_KDB_NO_AUTH_DATA_REQUIRED};
+	long code = kadm5_create_principal_3(
+		r->kadm, &e, KADM5_PRINCIPAL | KADM5_ATTRIBUTES, 1, keysalt, NULL);
+	afs_err err = code && code != KADM5_DUP ? realm_fail(r, code, why, "making the services") : AFS_OK;
+	if (!err)
+		err = keytab_ensure(r, who, path, why);
+	krb5_free_principal(r->ctx, who);
 	return err;
 }
 
@@ -91,15 +116,11 @@ afs_err realm_service_ensure(struct realm *r, struct buf *why)
 {
 	krb5_principal who;
 	TRY(service_name(r, &who, why));
-	kadm5_principal_ent_rec e = {
-		.principal = who, .attributes = KRB5_KDB_NO_AUTH_DATA_REQUIRED};
-	long code = kadm5_create_principal_3(
-		r->kadm, &e, KADM5_PRINCIPAL | KADM5_ATTRIBUTES, 1, keysalt, NULL);
-	afs_err err = code && code != KADM5_DUP ? realm_fail(r, code, why, "making afs") : AFS_OK;
-	if (!err)
-		err = keytab_ensure(r, who, why);
-	krb5_free_principal(r->ctx, who);
-	return err;
+	TRY(principal_ensure(r, who, r->config.keytab, why));
+	if (!r->config.gk_keytab)
+		return AFS_OK;
+	TRY(gk_name(r, &who, why));
+	return principal_ensure(r, who, r->config.gk_keytab, why);
 }
 
 afs_err realm_rekey(struct realm *r, struct buf *why)
@@ -110,7 +131,7 @@ afs_err realm_rekey(struct realm *r, struct buf *why)
 	if (!err) {
 		long code = kadm5_randkey_principal_3(r->kadm, who, TRUE, 1, keysalt, NULL, NULL);
 		err = code ? realm_fail(r, code, why, "a new key for afs")
-			   : keytab_ensure(r, who, why);
+			   : keytab_ensure(r, who, r->config.keytab, why);
 		krb5_free_principal(r->ctx, who);
 	}
 	mtx_unlock(&r->lock);

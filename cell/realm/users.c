@@ -34,7 +34,7 @@ static bool is_own(const struct realm *r, const char *name)
 	char afs[80];
 	snprintf(afs, sizeof(afs), "afs/%s", r->config.cell);
 	return strncmp(name, "krbtgt/", 7) == 0 || strncmp(name, "K/", 2) == 0 ||
-	       strncmp(name, "kadmin/", 7) == 0 || strcmp(name, afs) == 0 ||
+	       strncmp(name, "kadmin/", 7) == 0 || strncmp(name, "afs-rxgk/", 9) == 0 || strcmp(name, afs) == 0 ||
 	       strcmp(name, "afs") == 0;
 }
 

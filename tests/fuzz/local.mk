@@ -21,6 +21,7 @@ FUZZERS = tests/fuzz/fuzz_acl \
 	tests/fuzz/fuzz_conf \
 	tests/fuzz/fuzz_databases \
 	tests/fuzz/fuzz_dump \
+	tests/fuzz/fuzz_gk \
 	tests/fuzz/fuzz_pioctl \
 	tests/fuzz/fuzz_response \
 	tests/fuzz/fuzz_rx \
@@ -102,3 +103,7 @@ tests_fuzz_fuzz_client_index_LDADD = client/cache/libcache.a $(LIBS_BASE)
 tests_fuzz_fuzz_client_mount_SOURCES = %reldir%/fuzz_client_mount.c $(fuzz_main)
 tests_fuzz_fuzz_client_mount_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
 tests_fuzz_fuzz_client_mount_LDADD = client/cm/libcm.a client/cache/libcache.a $(LIBS_RX)
+
+tests_fuzz_fuzz_gk_SOURCES = %reldir%/fuzz_gk.c $(fuzz_main)
+tests_fuzz_fuzz_gk_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_gk_LDADD = $(LIBS_KEYS)
