@@ -94,6 +94,28 @@ static afs_err from_terminal(const char *user, char **out, struct buf *why)
 	return err;
 }
 
+afs_err secret_ask(const char *who, char **out, struct buf *why)
+{
+	*out = NULL;
+	FILE *tty = fopen("/dev/tty", "r+e");
+	if (!tty) {
+		buf_printf(why, "the password of %s is to be asked for, but there is no terminal; use -pipe", who);
+		return AFS_ENODEV;
+	}
+	setvbuf(tty, NULL, _IONBF, 0);
+	char text[PASSWORD_MAX] = "";
+	afs_err err = AFS_OK;
+	if (!ask(tty, "Password for", who, text, sizeof(text)) || !*text) {
+		buf_printf(why, "no password was given for %s", who);
+		err = AFS_EINVAL;
+	} else if (!(*out = mem_strdup(text))) {
+		err = AFS_ENOMEM;
+	}
+	explicit_bzero(text, sizeof(text));
+	fclose(tty);
+	return err;
+}
+
 afs_err secret_get(const struct conf_user *user, char **out, struct buf *why)
 {
 	*out = NULL;

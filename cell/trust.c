@@ -6,6 +6,7 @@
 #include "cell/base/log.h"
 #include "cell/secret.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -45,6 +46,28 @@ static void did(struct cell *c, const struct cell_watch *w, const char *realm, c
 	log_info("cell.reconciled what=\"realm %s\" did=\"%s\"", realm, text);
 }
 
+/* Its users may register themselves once there is a group for them. */
+static afs_err make_group(struct cell *c, const char *realm, const struct cell_watch *w)
+{
+	CLEANUP(buf) struct buf why = {};
+	CLEANUP(str) char *name = mem_printf("system:authuser@%s", realm);
+	int32_t id;
+	if (!name)
+		return AFS_ENOMEM;
+	for (char *p = name; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	afs_err err = self_id_of(c->self, name, &id);
+	if (err != AFS_ENOENT)
+		return err;
+	err = self_group_add(c->self, name, 0, AFS_ADMINISTRATORS, &id);
+	if (err != AFS_OK) {
+		buf_printf(&why, "group %s cannot be made: %s", name, afs_err_text(err));
+		return problem(w, "trusts", err, &why);
+	}
+	did(c, w, realm, "group.create", "its users may register themselves");
+	return AFS_OK;
+}
+
 static afs_err one_trust(struct cell *c, const struct conf_trust *t, const struct cell_watch *w)
 {
 	CLEANUP(buf) struct buf why = {};
@@ -58,7 +81,7 @@ static afs_err one_trust(struct cell *c, const struct conf_trust *t, const struc
 		return problem(w, "trusts", err, &why);
 	if (changed)
 		did(c, w, t->name, "realm.trust", "trusted");
-	return AFS_OK;
+	return c->self ? make_group(c, t->name, w) : AFS_OK;
 }
 
 static bool is_named(const struct conf *conf, const char *realm)

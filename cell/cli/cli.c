@@ -91,9 +91,9 @@ int cli_main(int argc, char **argv)
 	const struct cli_suite *suite = cli_find_suite(self);
 	if (suite)
 		return run_suite(suite, argc - 1, argv + 1);
-	for (size_t i = 0; i < cli_command_count; i++)
-		if (!*cli_commands[i].suite && strcmp(cli_commands[i].name, self) == 0)
-			return run_command(&cli_commands[i], argc - 1, argv + 1);
+	const struct cli_command *called = cli_find("", self, &close);
+	if (called && cli_is_named(called, self)) /* whole: "a" is no aklog */
+		return run_command(called, argc - 1, argv + 1);
 
 	if (argc < 2) {
 		cli_help_top();

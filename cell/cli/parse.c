@@ -337,6 +337,11 @@ static bool in_words(const char *words, const char *word)
 	return false;
 }
 
+bool cli_is_named(const struct cli_command *cmd, const char *name)
+{
+	return strcmp(cmd->name, name) == 0 || in_words(cmd->aliases, name);
+}
+
 const struct cli_command *cli_find(const char *suite, const char *name, const char **close)
 {
 	const struct cli_command *cut = NULL;
@@ -347,7 +352,7 @@ const struct cli_command *cli_find(const char *suite, const char *name, const ch
 		const struct cli_command *k = &cli_commands[i];
 		if (strcmp(k->suite, suite) != 0)
 			continue;
-		if (strcmp(k->name, name) == 0 || in_words(k->aliases, name))
+		if (cli_is_named(k, name))
 			return k;
 		if (strncmp(k->name, name, strlen(name)) == 0) {
 			cut = k;

@@ -40,6 +40,8 @@ int cli_begin(struct cli *c, const struct cli_command *cmd, size_t values_max);
 int cli_missing(const struct cli *c);
 /* The command or NULL; `suite` "" for the top.  Sets *close to the best guess, for messages. */
 const struct cli_command *cli_find(const char *suite, const char *name, const char **close);
+/* Is `name` the command's name or alias, whole? */
+bool cli_is_named(const struct cli_command *cmd, const char *name);
 const struct cli_suite *cli_find_suite(const char *name);
 /* "afscell up" */
 char *cli_full_name(const struct cli_command *cmd);

@@ -57,30 +57,18 @@ static int open_own(struct cli *c, const struct conf *conf, struct admin_config 
 	return CLI_OK;
 }
 
-int suite_open(struct cli *c, bool names, struct admin **out)
+/* Opens the cell that -config, the environment and the files of this machine name; `ac` says who asks. */
+static int open_cell(struct cli *c, struct admin_config *ac, struct admin **out)
 {
-	*out = NULL;
-	bool local = cli_has(c, "localauth"), none = cli_has(c, "noauth");
-	if (local && none)
-		return cli_misuse(c, "-localauth and -noauth exclude each other");
-	const char *env = getenv("AFSCONF"), *ours = getenv("AFSCELL_CONFIG"); /* not for calls, as below */
-	struct admin_config ac = {.cell = cli_value(c, "cell"), .names = names, .openafs = OPENAFS_DIR,
-		.auth = local ? ADMIN_LOCALAUTH : none ? ADMIN_NOAUTH : ADMIN_TOKEN};
-	const struct cli_call *call = cli_calling(c);
-	if (call) { /* a server's own environment and tickets are not its callers' */
-		if (local && !call->owner)
-			return cli_fail(c, "only an administrator of the cell may ask as the cell itself");
-		ac.auth = local ? ADMIN_LOCALAUTH : none || !call->token ? ADMIN_NOAUTH : ADMIN_GIVEN;
-		ac.token = call->token;
-	}
+	const bool call = cli_calling(c) != NULL; /* a server's own environment is not its callers' */
+	const char *env = call ? NULL : getenv("AFSCONF"), *ours = call ? NULL : getenv("AFSCELL_CONFIG");
 	bool stock = false;
-	if (call) {
-		ours = NULL;
-	} else if (is_dir(c->config)) {
-		ac.openafs = c->config;
+	ac->openafs = OPENAFS_DIR;
+	if (!call && is_dir(c->config)) {
+		ac->openafs = c->config;
 		stock = true;
 	} else if (is_dir(env)) {
-		ac.openafs = env;
+		ac->openafs = env;
 		stock = !c->config && !(ours && *ours);
 	}
 	const char *path = stock ? NULL : cli_config_path(c);
@@ -95,17 +83,48 @@ int suite_open(struct cli *c, bool names, struct admin **out)
 	afs_err err = AFS_OK;
 	int status = CLI_OK;
 	if (conf)
-		status = open_own(c, conf, &ac, out, &why, &err);
+		status = open_own(c, conf, ac, out, &why, &err);
 	else
-		err = admin_open(&ac, out, &why);
-	if (status != CLI_OK)
-		return status;
-	if (err != AFS_OK)
-		return cli_fail(c, "%s", why.data ? why.data : afs_err_text(err));
+		err = admin_open(ac, out, &why);
+	if (status == CLI_OK && err != AFS_OK)
+		status = cli_fail(c, "%s", why.data ? why.data : afs_err_text(err));
+	return status;
+}
+
+int suite_open(struct cli *c, bool names, struct admin **out)
+{
+	*out = NULL;
+	bool local = cli_has(c, "localauth"), none = cli_has(c, "noauth");
+	const struct cli_call *call = cli_calling(c);
+	if (local && none)
+		return cli_misuse(c, "-localauth and -noauth exclude each other");
+	struct admin_config ac = {.cell = cli_value(c, "cell"), .names = names,
+		.auth = local ? ADMIN_LOCALAUTH : none ? ADMIN_NOAUTH : ADMIN_TOKEN};
+	if (call) {
+		if (local && !call->owner)
+			return cli_fail(c, "only an administrator of the cell may ask as the cell itself");
+		ac.auth = local ? ADMIN_LOCALAUTH : none || !call->token ? ADMIN_NOAUTH : ADMIN_GIVEN;
+		ac.token = call->token;
+	}
+	int status = open_cell(c, &ac, out);
 	const char *who;
-	if (!none && !call && !admin_authenticated(*out, &who))
+	if (status == CLI_OK && !none && !call && !admin_authenticated(*out, &who))
 		cli_warn(c, "running unauthenticated: %s", who);
-	return CLI_OK;
+	return status;
+}
+
+int suite_open_as(struct cli *c, const struct keys_token *token, struct admin **out)
+{
+	struct admin_config ac = {.cell = token->cell, .auth = ADMIN_GIVEN, .token = token};
+	*out = NULL;
+	return open_cell(c, &ac, out);
+}
+
+int suite_open_cell(struct cli *c, const char *cell, struct admin **out)
+{
+	struct admin_config ac = {.cell = cell, .auth = ADMIN_NOAUTH};
+	*out = NULL;
+	return open_cell(c, &ac, out);
 }
 
 int suite_fail(struct cli *c, struct admin *a, afs_err err, const char *fmt, ...)

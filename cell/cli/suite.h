@@ -13,6 +13,10 @@
  * Problems are printed: CLI_OK, CLI_FAILED, CLI_USAGE.  `names`: print names of servers. */
 int suite_open(struct cli *c, bool names, struct admin **out);
 
+/* The cell of `token`, whose holder asks; and a cell (NULL: the local one), asked by nobody.  Need no rows. */
+int suite_open_as(struct cli *c, const struct keys_token *token, struct admin **out);
+int suite_open_cell(struct cli *c, const char *cell, struct admin **out);
+
 /* "... : <why the last call failed>"; gives CLI_FAILED. */
 [[gnu::format(printf, 4, 5)]] int suite_fail(struct cli *c, struct admin *a, afs_err err, const char *fmt, ...);
 

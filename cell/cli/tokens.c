@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * aklog, tokens, unlog.  aklog runs with the user's Kerberos tickets: it gets the service ticket, and
- * hands the token to the cache manager, which keeps it for the user at the other end of the socket. */
-#include "cell/cli/cli.h"
+ * tokens, unlog: what the cache manager keeps for the user at this end of the socket. */
+#include "cell/cli/handlers.h"
 
 #include "cell/base/mem.h"
 #include "cell/keys/keys.h"
@@ -12,11 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Rows of commands.def. */
-int cli_aklog(struct cli *c);
-int cli_tokens(struct cli *c);
-int cli_unlog(struct cli *c);
-
 DEFINE_CLEANUP_PTR(json, json_t, json_decref)
 
 static const char *string(const json_t *o, const char *key)
@@ -24,68 +18,11 @@ static const char *string(const json_t *o, const char *key)
 	return json_string_value(json_object_get(o, key));
 }
 
-static char *hex(const uint8_t *p, size_t n)
-{
-	char *out = mem_alloc(n * 2 + 1, 1);
-	for (size_t i = 0; out && i < n; i++)
-		sprintf(out + i * 2, "%02x", p[i]);
-	return out;
-}
-
-static json_t *token_json(const struct keys_token *t)
-{
-	char name[3 * RX_NAME_MAX];
-	snprintf(name, sizeof(name), "%s%s%s@%s", t->name, *t->instance ? "/" : "", t->instance,
-		t->realm);
-	CLEANUP(str) char *key = hex(t->kad.session_key, sizeof(t->kad.session_key));
-	CLEANUP(str) char *ticket = hex(t->kad.ticket, t->kad.ticket_len);
-	if (!key || !ticket)
-		return NULL;
-	json_t *o = json_pack("{s:s, s:s, s:i, s:s, s:s, s:I, s:I}", "cell", t->cell, "name", name,
-		"kvno", t->kad.kvno, "key", key, "ticket", ticket, "begins",
-		(json_int_t)t->kad.begins, "expires", (json_int_t)t->kad.expires);
-	explicit_bzero(key, strlen(key));
-	return o;
-}
-
 static void when(wall_ns t, char *out, size_t cap)
 {
 	time_t s = (time_t)(t / NS_PER_SEC);
 	struct tm tm;
 	strftime(out, cap, "%b %e %H:%M", localtime_r(&s, &tm));
-}
-
-int cli_aklog(struct cli *c)
-{
-	CLEANUP(json) json_t *realm = NULL;
-	int rc = cli_ask(c, "token.realm", NULL, &realm);
-	if (rc != CLI_OK)
-		return rc;
-	const char *own = string(realm, "cell"),
-		   *cell = cli_value(c, "cell") ? cli_value(c, "cell") : own;
-	bool ours = own && strcasecmp(cell, own) == 0;
-	struct keys_aklog want = {
-		.cell = cell,
-		.realm = cli_value(c, "realm") ? cli_value(c, "realm")
-			 : ours                ? string(realm, "realm")
-					       : NULL,
-		/* the cell's own realm is found without any setting; what the user set comes first */
-		.krb5_conf = getenv("KRB5_CONFIG") || !ours ? NULL : string(realm, "krb5_conf"),
-	};
-	CLEANUP(buf) struct buf why = {0};
-	CLEANUP(keys_token) struct keys_token token = {0};
-	afs_err err = keys_aklog(&want, &token, &why);
-	if (err != AFS_OK)
-		return cli_fail(c, "%s", why.data && why.len ? why.data : afs_err_text(err));
-	json_t *args = token_json(&token);
-	if (!args)
-		return cli_fail(c, "out of memory");
-	CLEANUP(json) json_t *reply = NULL;
-	rc = cli_ask(c, "token.set", args, &reply);
-	if (rc == CLI_OK && cli_wants_json(c))
-		return cli_print_json(c, json_pack("{s:s, s:I}", "cell", token.cell, "expires",
-						 (json_int_t)token.kad.expires));
-	return rc;
 }
 
 int cli_tokens(struct cli *c)
@@ -115,14 +52,36 @@ int cli_tokens(struct cli *c)
 	return CLI_OK;
 }
 
+static bool holds(const json_t *list, const char *cell)
+{
+	size_t i;
+	json_t *t;
+	json_array_foreach(list, i, t)
+		if (strcasecmp(string(t, "cell"), cell) == 0)
+			return true;
+	return false;
+}
+
+static int drop(struct cli *c, const char *cell)
+{
+	CLEANUP(json) json_t *reply = NULL;
+	return cli_ask(c, "token.drop", cell ? json_pack("{s:s}", "cell", cell) : NULL, &reply);
+}
+
 int cli_unlog(struct cli *c)
 {
-	CLEANUP(json) json_t *held = NULL, *reply = NULL;
-	const char *cell = cli_value(c, "cell");
+	CLEANUP(json) json_t *held = NULL;
+	const char *const *cells;
+	size_t n = cli_values(c, "cell", &cells);
 	int rc = cli_ask(c, "token.list", NULL, &held);
 	if (rc != CLI_OK)
 		return rc;
-	if (!cell && json_array_size(json_object_get(held, "tokens")) == 0)
-		return CLI_OK; /* there is nothing to give up */
-	return cli_ask(c, "token.drop", cell ? json_pack("{s:s}", "cell", cell) : NULL, &reply);
+	json_t *list = json_object_get(held, "tokens");
+	if (n == 0)
+		return json_array_size(list) ? drop(c, NULL) : CLI_OK; /* there is nothing to give up */
+	for (size_t i = 0; i < n; i++) {
+		int one = holds(list, cells[i]) ? drop(c, cells[i]) : cli_fail(c, "you hold no token for %s", cells[i]);
+		rc = rc == CLI_OK ? one : rc;
+	}
+	return rc;
 }
