@@ -562,6 +562,24 @@ static enum rx_sec_level client_level(const struct conf *conf, enum rx_sec_level
 	return MAX(level, (enum rx_sec_level)conf->security_least);
 }
 
+/* The file server of this very process, for the client's calls. */
+static struct rpc_port *port_direct(void *ctx, struct rx_addr server, struct rx_addr *from)
+{
+	struct cell *c = ctx;
+	struct rpc_port *port = NULL;
+	bool own = server.ip >> 24 == 127;
+	for (size_t i = 0; i < c->own_ip_count && !own; i++)
+		own = c->own_ips[i] == server.ip;
+	if (!own || !c->conf->client.direct || server.port != c->conf->roles.fileserver.port)
+		return NULL;
+	mtx_lock(&c->parts_lock);
+	if (c->roles[CELL_FS].port_count)
+		port = rpc_port_ref(c->roles[CELL_FS].ports[0]);
+	mtx_unlock(&c->parts_lock);
+	*from = (struct rx_addr){server.ip, c->conf->roles.client.port};
+	return port;
+}
+
 static afs_err start_client(struct cell *c, const struct cell_watch *w)
 {
 	const struct conf *conf = c->conf;
@@ -574,12 +592,12 @@ static afs_err start_client(struct cell *c, const struct cell_watch *w)
 	struct client_config cc = {
 		.cells = &cell,
 		.cell_count = 1,
-		.cache_dir = conf->client.cache,
+		.cache_dir = conf->client.memory_cache ? NULL : conf->client.cache,
 		.cache_bytes = (uint64_t)conf->client.cache_size,
 		.level = client_level(conf, RX_LEVEL_CRYPT),
 		.level_here = client_level(conf, RX_LEVEL_CLEAR),
 	};
-	struct client_ports ports = {.now = port_now, .wall = port_wall};
+	struct client_ports ports = {.ctx = c, .now = port_now, .wall = port_wall, .direct = port_direct};
 	afs_err err = client_new(&cc, &ports, &c->client);
 	if (err != AFS_OK)
 		return fail(w, "client", err, "cache in %s: %s", conf->client.cache,

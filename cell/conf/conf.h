@@ -137,6 +137,7 @@ struct conf {
 		char *mount; /* "": none */
 		char *cache; /* directory */
 		int64_t cache_size; /* bytes */
+		bool memory_cache, direct;
 		int64_t tools_port; /* never 0 after loading */
 		enum conf_client_level security; /* of calls with a token */
 	} client;

@@ -329,7 +329,7 @@ static void lost_name(struct cm_vnode *v)
 		v->promise = 0; /* the server breaks it for us too */
 		cm_event(v, CM_EV_ATTR);
 	} else if (!v->opens) {
-		cm_gone_locked(v);
+		cm_gone_quiet_locked(v);
 		cm_data_forget_locked(v);
 	} else {
 		v->gone = true;

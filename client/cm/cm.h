@@ -247,6 +247,8 @@ void cm_idents_fini(struct cm *cm);
 /* A connection to `server` for the ident; counted.  AFS_ENOMEM. */
 afs_err cm_conn_get(
 	struct cm *cm, struct cm_ident *id, struct cm_server *server, struct rpc_conn **out);
+/* Is the volume's server reached without the network?  Then pieces are small, and nothing is fetched ahead. */
+bool cm_volume_is_direct(struct cm *cm, struct cm_volume *v, struct cm_ident *id);
 void cm_conn_drop(
 	struct cm *cm, struct cm_ident *id, struct rpc_conn *conn); /* not to be used again */
 
@@ -334,6 +336,7 @@ uint32_t cm_rights_locked(const struct cm_vnode *v, const struct cm_ident *id, b
 	REQUIRES(v->lock);
 void cm_break(struct cm_vnode *v); /* the server said so, or we must assume it */
 void cm_gone_locked(struct cm_vnode *v) REQUIRES(v->lock);
+void cm_gone_quiet_locked(struct cm_vnode *v) REQUIRES(v->lock); /* the kernel, which removed it, knows */
 void cm_dir_discard_locked(struct cm_vnode *v) REQUIRES(v->lock);
 
 struct cm_attr {
@@ -489,6 +492,7 @@ afs_err cm_lock_try(struct cm_file *f, const struct cm_lock_want *want);
 bool cm_lock_test(
 	struct cm_vnode *v, const struct cm_lock_want *want, struct cm_lock_want *blocker);
 void cm_locks_drop(struct cm_file *f, uint64_t owner, bool flock);
+void cm_locks_drop_file(struct cm_file *f); /* those of processes that came through this one */
 void cm_locks_extend(struct cm *cm);
 void cm_locks_fini(struct cm_vnode *v);
 

@@ -158,6 +158,44 @@ static afs_err fetch_range(struct cm_vnode *v, struct cm_ident *id, uint64_t fro
 	return AFS_OK;
 }
 
+/* The server is in this process: its bytes go to the reader, and are not kept twice.  AFS_EAGAIN: the file changed. */
+static afs_err fetch_direct(struct cm_vnode *v, struct cm_ident *id, uint64_t off, uint8_t *p, size_t len, uint64_t dv)
+{
+	struct cm *cm = v->cm;
+	struct cm_stamp stamp = cm_stamp(cm, v->vol, v);
+	struct fs_fetch_data64_in in = {v->fid, (int64_t)off, (int64_t)len};
+	struct fs_fetch_data64_out out = {0};
+	struct cm_try t = {.cm = cm, .vol = v->vol, .ident = id};
+	while (cm_try(&t)) {
+		struct rpc_call *call;
+		uint64_t n = 0;
+		t.err = rpc_begin(t.conn, &fs_iface.procs[fs_op_fetch_data64], &in, &call);
+		if (t.err)
+			continue;
+		afs_err err = rpc_read_u64(call, &n);
+		if (!err && n != len) /* at the version that we know it is not shorter */
+			err = n > len ? AFS_EPROTOCOL : AFS_EAGAIN;
+		if (!err)
+			err = rpc_read(call, p, len);
+		if (err == AFS_EPROTOCOL || err == AFS_EAGAIN) {
+			rpc_cancel(call);
+			t.err = err;
+			(void)cm_try_end(&t);
+			return err;
+		}
+		t.err = rpc_end(call, &out, &t.res);
+		if (!t.err && err)
+			t.err = err;
+	}
+	TRY(cm_try_end(&t));
+	atomic_fetch_add(&cm->n_fetched, len);
+	mtx_lock(&v->lock);
+	cm_merge_locked(v, id, &out.OutStatus, &out.CallBack, &stamp, t.sent, 0);
+	bool moved = fs_status_dv(&out.OutStatus) != dv || v->dv != dv;
+	mtx_unlock(&v->lock);
+	return moved ? AFS_EAGAIN : AFS_OK;
+}
+
 afs_err cm_fetch(struct cm_vnode *v, struct cm_ident *id, uint64_t from, uint64_t to) NO_TSA
 {
 	TRY(cm_status_lock(v, id, false));
@@ -312,11 +350,12 @@ afs_err cm_read(struct cm_file *f, uint64_t off, void *buf, size_t len, size_t *
 		window = WINDOW_RANDOM;
 	*got = 0;
 	afs_err err = AFS_OK;
+	bool direct = cm_volume_is_direct(v->cm, v->vol, f->ident);
 	for (unsigned turns = 0; *got < len && turns < 1000; turns++) {
 		err = cm_status_lock(v, f->ident, false);
 		if (err)
 			break;
-		uint64_t length = v->length;
+		uint64_t length = v->length, have = have_locked(v), dv = v->dv;
 		err = cm_data_begin_locked(v);
 		mtx_unlock(&v->lock);
 		uint64_t at = off + *got;
@@ -332,6 +371,20 @@ afs_err cm_read(struct cm_file *f, uint64_t off, void *buf, size_t len, size_t *
 		uint64_t s, e;
 		if (!cache_gap(v->cf, at, at + want, &s, &e))
 			continue;
+		if (direct && at < have) {
+			n = (size_t)MIN(MIN((uint64_t)want, e - at), have - at);
+			err = fetch_direct(v, f->ident, at, (uint8_t *)buf + *got, n, dv);
+			if (err == AFS_EAGAIN) {
+				err = AFS_OK;
+				continue;
+			}
+			if (err == AFS_ENOVNODE)
+				err = AFS_ENOENT;
+			if (err)
+				break;
+			*got += n;
+			continue;
+		}
 		if (at < WHOLE_MAX && length <= WHOLE_MAX) {
 			e = page_up(length);
 		} else {
@@ -348,7 +401,7 @@ afs_err cm_read(struct cm_file *f, uint64_t off, void *buf, size_t len, size_t *
 	}
 	if (*got)
 		err = AFS_OK;
-	if (!err && sequential && end > WHOLE_MAX / 4) {
+	if (!err && sequential && end > WHOLE_MAX / 4 && !direct) {
 		if (end > expected)
 			window = MIN(MAX(window, WINDOW_FIRST) * 2, most);
 		read_ahead(f, MAX(end, expected), window);

@@ -75,6 +75,18 @@ struct cm_ident *cm_ident_get(struct cm *cm, struct cm_cell *cell, uid_t uid)
 	return found;
 }
 
+static struct rpc_conn *conn_find_locked(struct cm *cm [[maybe_unused]], struct cm_ident *id, const struct cm_server *server,
+	struct rx_addr addr) REQUIRES(cm->conns_lock)
+{
+	list_each(e, &id->conns)
+	{
+		struct cm_conn *c = list_entry(e, struct cm_conn, all);
+		if (c->server == server && c->addr.ip == addr.ip && c->addr.port == addr.port)
+			return c->conn;
+	}
+	return NULL;
+}
+
 afs_err cm_conn_get(
 	struct cm *cm, struct cm_ident *id, struct cm_server *server, struct rpc_conn **out)
 {
@@ -85,19 +97,21 @@ afs_err cm_conn_get(
 
 	afs_err err = AFS_OK;
 	struct rpc_conn *conn = NULL;
+	struct rpc_port *direct = NULL;
+	struct rx_addr from = {0};
 	mtx_lock(&cm->conns_lock);
-	list_each(e, &id->conns)
-	{
-		struct cm_conn *c = list_entry(e, struct cm_conn, all);
-		if (c->server == server && c->addr.ip == addr.ip && c->addr.port == addr.port) {
-			conn = c->conn;
-			break;
-		}
+	conn = conn_find_locked(cm, id, server, addr);
+	if (!conn && cm->ports.direct) { /* which has locks of its own */
+		mtx_unlock(&cm->conns_lock);
+		direct = cm->ports.direct(cm->ports.ctx, addr, &from);
+		mtx_lock(&cm->conns_lock);
+		conn = conn_find_locked(cm, id, server, addr);
 	}
 	if (!conn) {
 		struct cm_conn *c = mem_new(struct cm_conn);
 		struct rpc_conn_config config = {
-			.peer = addr, .iface = &fs_iface, .dead_ns = cm->config.dead_ns};
+			.peer = addr, .iface = &fs_iface, .dead_ns = cm->config.dead_ns,
+			.local = direct, .local_from = from};
 		if (c && id->number)
 			config.sec = rxkad_client_new(&id->kad,
 				addr.ip >> 24 == LOOPBACK_NET ? cm->config.level_here : cm->config.level);
@@ -115,7 +129,27 @@ afs_err cm_conn_get(
 	if (!err)
 		*out = rpc_conn_ref(conn);
 	mtx_unlock(&cm->conns_lock);
+	if (direct)
+		rpc_port_unref(direct);
 	return err;
+}
+
+bool cm_volume_is_direct(struct cm *cm, struct cm_volume *v, struct cm_ident *id)
+{
+	if (!cm->ports.direct)
+		return false;
+	mtx_lock(&cm->volumes_lock);
+	struct cm_server *s = v->located && v->site_n ? v->sites[v->site_good] : NULL;
+	mtx_unlock(&cm->volumes_lock);
+	bool direct = false;
+	mtx_lock(&cm->conns_lock);
+	list_each(e, &id->conns)
+	{
+		struct cm_conn *c = list_entry(e, struct cm_conn, all);
+		direct |= s && c->server == s && rpc_conn_is_local(c->conn);
+	}
+	mtx_unlock(&cm->conns_lock);
+	return direct;
 }
 
 void cm_conn_drop(struct cm *cm, struct cm_ident *id, struct rpc_conn *conn)

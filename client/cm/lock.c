@@ -16,6 +16,7 @@ enum { LOCKS_MAX = 4096 }; /* of one file */
 
 struct cm_lock {
 	struct list all;
+	const struct cm_file *by; /* through which it came: only compared */
 	struct cm_lock_want is;
 };
 
@@ -44,12 +45,13 @@ bool cm_lock_test(struct cm_vnode *v, const struct cm_lock_want *want, struct cm
 	return l != NULL;
 }
 
-static bool put_locked(struct cm_vnode *v, const struct cm_lock_want *is) REQUIRES(v->lock)
+static bool put_locked(struct cm_vnode *v, const struct cm_file *by, const struct cm_lock_want *is) REQUIRES(v->lock)
 {
 	struct cm_lock *l = mem_new(struct cm_lock);
 	if (!l)
 		return false;
 	l->is = *is;
+	l->by = by;
 	list_push_back(&v->locks, &l->all);
 	return true;
 }
@@ -66,7 +68,7 @@ static bool carve_locked(struct cm_vnode *v, const struct cm_lock_want *w) REQUI
 		if (l->is.start < w->start && l->is.end > w->end) {
 			struct cm_lock_want tail = l->is;
 			tail.start = w->end + 1;
-			if (!put_locked(v, &tail))
+			if (!put_locked(v, l->by, &tail))
 				return false;
 			l->is.end = w->start - 1;
 		} else if (l->is.start < w->start) {
@@ -191,7 +193,7 @@ afs_err cm_lock_try(struct cm_file *f, const struct cm_lock_want *want)
 	mtx_lock(&v->lock);
 	if (want->type != F_UNLCK) {
 		err = asked;
-		if (!err && (!carve_locked(v, want) || !put_locked(v, want)))
+		if (!err && (!carve_locked(v, want) || !put_locked(v, f, want)))
 			err = AFS_ENOMEM;
 	}
 	v->locking = false;
@@ -212,6 +214,27 @@ void cm_locks_drop(struct cm_file *f, uint64_t owner, bool flock)
 	if (any && cm_lock_try(f, &all) != AFS_OK)
 		log_warn("cm.lock.drop_failed fid=%u.%u.%u", v->fid.Volume, v->fid.Vnode,
 			v->fid.Unique);
+}
+
+void cm_locks_drop_file(struct cm_file *f)
+{
+	struct cm_vnode *v = f->vnode;
+	for (unsigned turns = 0; turns < LOCKS_MAX; turns++) {
+		uint64_t owner = 0;
+		bool any = false;
+		mtx_lock(&v->lock);
+		list_each(e, &v->locks)
+		{
+			if (of(e)->by != f || of(e)->is.flock)
+				continue;
+			any = true;
+			owner = of(e)->is.owner;
+		}
+		mtx_unlock(&v->lock);
+		if (!any)
+			return;
+		cm_locks_drop(f, owner, false);
+	}
 }
 
 void cm_locks_extend(struct cm *cm)

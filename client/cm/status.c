@@ -139,11 +139,16 @@ void cm_break(struct cm_vnode *v)
 	mtx_unlock(&v->lock);
 }
 
-void cm_gone_locked(struct cm_vnode *v)
+void cm_gone_quiet_locked(struct cm_vnode *v)
 {
 	v->gone = true;
 	forget_promise_locked(v);
 	cm_dir_discard_locked(v);
+}
+
+void cm_gone_locked(struct cm_vnode *v)
+{
+	cm_gone_quiet_locked(v);
 	cm_event(v, CM_EV_ATTR | CM_EV_DATA);
 }
 

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum { RUN_MAX = 64 << 20, RUN_LONG = 256 * 1024, ROOM_DIRECT = 16 * 1024 };
+enum { RUN_MAX = 64 << 20, RUN_DIRECT = 4 << 20 /* which is collected in memory */, RUN_LONG = 256 * 1024, ROOM_DIRECT = 16 * 1024 };
 
 bool cm_needs_store_locked(const struct cm_vnode *v)
 {
@@ -130,7 +130,7 @@ afs_err cm_store_range(struct cm_vnode *v, struct cm_ident *id, struct cache_fil
 }
 
 /* What to send next, or false.  `all`: also short runs, and lengths. */
-static bool next_piece_locked(struct cm_vnode *v, bool all, bool durable, struct piece *p)
+static bool next_piece_locked(struct cm_vnode *v, bool all, bool durable, bool direct, struct piece *p)
 	REQUIRES(v->lock)
 {
 	uint64_t at_server = fs_status_length(&v->st), length = v->length;
@@ -144,7 +144,7 @@ static bool next_piece_locked(struct cm_vnode *v, bool all, bool durable, struct
 			return true;
 		}
 	}
-	while (v->cf && cache_take_dirty(v->cf, 0, all ? CACHE_PAGE : RUN_LONG, RUN_MAX,
+	while (v->cf && cache_take_dirty(v->cf, 0, all ? CACHE_PAGE : RUN_LONG, direct ? RUN_DIRECT : RUN_MAX,
 				&p->run_start, &p->run_end)) {
 		p->pos = p->run_start;
 		p->end = MIN(p->run_end, length);
@@ -199,8 +199,11 @@ afs_err cm_store(struct cm_vnode *v, bool all, bool durable)
 	}
 	v->storing = true;
 	struct cm_ident *id = cm_ident_ref(v->store_ident);
+	mtx_unlock(&v->lock); /* `storing` keeps others away */
+	bool direct = cm_volume_is_direct(v->cm, v->vol, id);
+	mtx_lock(&v->lock);
 	struct piece p;
-	while (!err && next_piece_locked(v, all, durable, &p)) {
+	while (!err && next_piece_locked(v, all, durable, direct, &p)) {
 		uint32_t mtime = v->mtime_set ? v->mtime : v->st.ClientModTime;
 		uint64_t dv = v->dv;
 		unsigned cuts = v->cuts;

@@ -119,6 +119,10 @@ static bool again(struct cm_try *t)
 		t->used = cm_ident_ref(t->ident->cell->anonymous);
 		return true;
 	}
+	if (t->err == AFS_ERESTARTING && rpc_conn_is_local(t->conn) && t->attempts < 20) {
+		cm_conn_drop(cm, t->used, t->conn); /* its port was closed: the network tells when it is back */
+		return true;
+	}
 	if (t->res.code == VICECONNBAD && t->attempts < 3) {
 		cm_conn_drop(cm, t->used, t->conn);
 		return true;

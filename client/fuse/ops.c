@@ -474,6 +474,8 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	unsigned foreign = atomic_load(&v->foreign);
 	fi->keep_cache = n->foreign == foreign;
 	n->foreign = foreign;
+	/* A reader's close has nothing to report; his locks go with the release. */
+	fi->noflush = !file->writes;
 	opened(f, file, fi);
 	if (fuse_reply_open(req, fi) == -ENOENT)
 		close_file(f, file);
@@ -554,6 +556,7 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	if (fi->flock_release)
 		cm_locks_drop(file, fi->lock_owner, true);
 	cm_locks_drop(file, fi->lock_owner, false);
+	cm_locks_drop_file(file);
 	flock_wake(req_front(req));
 	close_file(req_front(req), file);
 	fuse_reply_err(req, 0);

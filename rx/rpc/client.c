@@ -12,6 +12,7 @@ struct rpc_conn {
 	atomic_uint refs;
 	struct rpc_port *port;             /* counted */
 	struct rpc_conn_config config;     /* sec: see next_sec_locked() */
+	struct rpc_local *local;           /* fixed; calls go to a port of this process */
 	struct list node;                  /* port->lock: of port->conns while rx_count > 0 */
 	struct rx_conn *rx[RPC_CONNS_MAX]; /* port->lock */
 	unsigned rx_count;                 /* port->lock */
@@ -34,6 +35,8 @@ afs_err rpc_conn_new(struct rpc_port *port, const struct rpc_conn_config *config
 	c->port = rpc_port_ref(port);
 	c->config = *config;
 	list_init(&c->waiters);
+	if (config->local)
+		c->local = rpc_local_new(config);
 	*out = c;
 	return AFS_OK;
 }
@@ -103,6 +106,7 @@ void rpc_conn_unref(struct rpc_conn *c)
 	while (c->rx_count)
 		let_go_locked(c, c->rx_count - 1);
 	rpc_port_leave(port);
+	rpc_local_free(c->local);
 	rx_sec_free(c->config.sec);
 	mem_free(c);
 	rpc_port_unref(port);
@@ -119,6 +123,7 @@ void rpc_conns_close(struct rpc_port *port, mono_ns now)
 	}
 }
 
+bool rpc_conn_is_local(const struct rpc_conn *c) { return c->local; }
 struct rx_addr rpc_conn_peer(const struct rpc_conn *c) { return c->config.peer; }
 int64_t rpc_conn_rtt_ns(const struct rpc_conn *c) { return atomic_load(&c->rtt_ns); }
 
@@ -271,6 +276,20 @@ afs_err rpc_begin(struct rpc_conn *c, const struct rpc_proc *proc, const void *i
 	s->pub.iface = c->config.iface;
 	s->pub.proc = proc;
 	s->pub.peer = c->config.peer;
+	if (c->local) {
+		afs_err err = rpc_local_begin(c->local, s, proc);
+		if (err == AFS_OK)
+			err = rpc_stream_put(s, &proc->op, proc->in_put, in, c->config.iface->args_max);
+		if (err == AFS_OK && proc->shape != RPC_SPLIT)
+			err = rpc_stream_finish(s);
+		if (err != AFS_OK) {
+			s->local = true;
+			stop(s);
+			return err;
+		}
+		*out = &s->pub;
+		return AFS_OK;
+	}
 	if (proc->shape != RPC_SPLIT && rpc_stream_quick(s, sizes(c), proc, in)) {
 		s->work.run = quick_work;
 		rpc_post(s->port, &s->work);

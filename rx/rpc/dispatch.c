@@ -293,6 +293,26 @@ struct rpc_stream *rpc_stream_serve(struct rpc_stream *s)
 	return next;
 }
 
+afs_err rpc_stream_serve_local(struct rpc_stream *s, int32_t *code)
+{
+	struct rpc_port *port = s->port;
+	const struct rpc_service *svc = s->service;
+	afs_err err = try_decode(s, true, code);
+	if (err != AFS_OK)
+		return err;
+	atomic_fetch_add(&port->running, 1);
+	s->pub.now = clk_mono();
+	err = run(s, svc->handlers[s->pub.proc - s->pub.iface->procs]);
+	if (err != AFS_OK)
+		*code = code_of(s, err);
+	if (err == AFS_OK)
+		err = rpc_stream_finish(s);
+	if (svc->done)
+		svc->done(svc->ctx, &s->pub, s->in_args, err, *code, clk_mono() - s->pub.now);
+	atomic_fetch_sub(&port->running, 1);
+	return err;
+}
+
 struct rpc_stream *rpc_engine_take_inline(struct rpc_port *port)
 {
 	port->inline_tail = &port->inline_head;

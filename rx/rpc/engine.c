@@ -19,6 +19,7 @@ afs_err rpc_port_init(struct rpc_port *port, const struct rpc_service *services,
 	mtx_init(&port->lock, RANK_RPC_PORT);
 	mtx_init(&port->queue_lock, RANK_RPC_QUEUE);
 	cond_init(&port->drained);
+	list_init(&port->locals);
 	list_init(&port->streams);
 	list_init(&port->conns);
 	list_init(&port->lingering);
@@ -122,6 +123,9 @@ static void end_all(struct rpc_port *port, bool served)
 void rpc_engine_close(struct rpc_port *port, mono_ns now)
 {
 	port->closing = true;
+	mtx_lock(&port->queue_lock);
+	atomic_store(&port->closed, true);
+	mtx_unlock(&port->queue_lock);
 	/* callers hear of their own port's end, not of a peer's */
 	end_all(port, false);
 	rx_endpoint_close(port->ep, now);
@@ -136,6 +140,7 @@ void rpc_engine_drain(struct rpc_port *port)
 	while (port->live)
 		cond_wait(&port->drained, &port->queue_lock);
 	mtx_unlock(&port->queue_lock);
+	rpc_locals_end(port);
 }
 
 struct rpc_port *rpc_port_ref(struct rpc_port *port)

@@ -62,6 +62,7 @@ struct rpc_port {
 	struct mtx lock;
 	struct rx_endpoint *ep;          /* lock; NULL after close */
 	bool closing;                    /* lock */
+	atomic_bool closed;              /* the same, for local calls; also read under queue_lock */
 	struct list streams;             /* lock: all calls, served and made */
 	struct list conns;               /* lock: rpc_conns with Rx connections */
 	struct rpc_stream *inline_head;  /* lock: INLINE calls that wait for the I/O thread */
@@ -74,6 +75,7 @@ struct rpc_port {
 	struct mtx queue_lock;
 	struct rpc_work *work_head, **work_tail; /* queue_lock */
 	struct rpc_conn_user *gone_head; /* queue_lock */
+	struct list locals;                      /* queue_lock: connections of this process, local.c */
 	unsigned live;                           /* queue_lock: streams that exist */
 	struct cond drained;                     /* queue_lock: live became 0 */
 	atomic_bool work_waits;                  /* work_head is not NULL */
@@ -148,6 +150,3 @@ struct list *rpc_stream_link(struct rpc_stream *s);
 struct rpc_stream *rpc_stream_of_link(struct list *link);
 struct rx_addr rpc_stream_peer(const struct rpc_stream *s);
 struct rpc_port *rpc_stream_port(const struct rpc_stream *s);
-
-struct rpc_port *rpc_port_ref(struct rpc_port *port);
-void rpc_port_unref(struct rpc_port *port); /* the last one: driver's memory goes too */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
 noinst_LIBRARIES += rx/rpc/librpc.a
 rx_rpc_librpc_a_SOURCES = \
-	%reldir%/client.c %reldir%/dispatch.c %reldir%/engine.c %reldir%/engine.h %reldir%/rpc.h \
+	%reldir%/client.c %reldir%/dispatch.c %reldir%/engine.c %reldir%/engine.h %reldir%/local.c %reldir%/rpc.h \
 	%reldir%/stream.c %reldir%/stream.h

@@ -11,6 +11,9 @@
 struct rpc_port; /* one UDP port: rx/io/port.h */
 struct rpc_conn;
 
+struct rpc_port *rpc_port_ref(struct rpc_port *port); /* keeps memory, not the port's service */
+void rpc_port_unref(struct rpc_port *port);
+
 /* --- serving ----------------------------------------------------------------------------- */
 
 struct rpc_call {
@@ -82,6 +85,10 @@ struct rpc_conn_config {
 	const struct rpc_iface *iface;
 	struct rx_sec *sec;                /* taken, also on failure; NULL: rxnull */
 	int64_t dead_ns, idle_ns, hard_ns; /* 0: defaults (12 s; off; off) */
+	/* A port of this process with that service: calls are run by the caller's thread without the network, as if they came
+	 * from `local_from` (local.c).  They end with AFS_ERESTARTING when it was closed.  NULL: the network. */
+	struct rpc_port *local;
+	struct rx_addr local_from;
 };
 /* AFS_ENOMEM.  Does not talk to the peer.  Any number of calls may be made at once: beyond four, more
  * Rx connections are opened beneath (up to a bound, then calls wait their turn). */
@@ -89,6 +96,7 @@ afs_err rpc_conn_new(struct rpc_port *port, const struct rpc_conn_config *config
 struct rpc_conn *rpc_conn_ref(struct rpc_conn *c);
 void rpc_conn_unref(struct rpc_conn *c);
 struct rx_addr rpc_conn_peer(const struct rpc_conn *c);
+bool rpc_conn_is_local(const struct rpc_conn *c); /* also false when the token was refused there */
 int64_t rpc_conn_rtt_ns(const struct rpc_conn *c); /* smoothed; 0: not measured yet */
 
 struct rpc_result {

@@ -368,6 +368,11 @@ void rpc_stream_collect(struct rpc_stream *s)
 
 void rpc_stream_release(struct rpc_stream *s, bool abort, int32_t code, bool done)
 {
+	if (s->local) {
+		rpc_local_drop(s);
+		rpc_stream_destroy(s);
+		return;
+	}
 	struct rpc_port *port = rpc_port_ref(s->port); /* as above */
 	if (!abort)
 		seal(s, &s->out);
@@ -434,7 +439,7 @@ static afs_err open_packet(struct rpc_stream *s, struct rx_packet *p)
 /* Tell the endpoint how much was read, when that is much or the reader is about to wait. */
 static void tell_consumed(struct rpc_stream *s)
 {
-	if (!s->read_packets)
+	if (!s->read_packets || s->local)
 		return;
 	mtx_lock(&s->lock);
 	s->consumed += s->read_packets;
@@ -506,6 +511,16 @@ static afs_err await_bytes(struct rpc_stream *s, bool *end)
 			*end = true;
 			return AFS_OK;
 		}
+		if (s->local) {
+			if (!s->service)
+				rpc_local_run(s);
+			if (s->in.head || s->in_last)
+				continue;
+			mtx_lock(&s->lock);
+			err = s->over ? over_err_locked(s) : AFS_EEOF;
+			mtx_unlock(&s->lock);
+			return err;
+		}
 		mtx_lock(&s->lock);
 		take_locked(s);
 		mtx_unlock(&s->lock);
@@ -576,6 +591,8 @@ afs_err rpc_stream_await_all(struct rpc_stream *s, size_t max)
 	TRY(flush(s));
 	if (!s->service && !s->wrote_last)
 		TRY(rpc_stream_finish(s));
+	if (s->local && !s->service)
+		rpc_local_run(s);
 	for (;;) {
 		/* what came counts only when all came: the abort of a call overtakes its bytes */
 		bool over = rpc_call_is_over(&s->pub);
@@ -681,6 +698,15 @@ static afs_err hand_over(struct rpc_stream *s, bool wait)
 {
 	if (!s->out.head)
 		return AFS_OK;
+	if (s->local) {
+		if (s->twin) {
+			rpc_queue_append(&s->twin->in, &s->out);
+			s->twin->in_last |= s->wrote_last;
+		} else {
+			rpc_queue_clear(&s->out); /* the other side has ended */
+		}
+		return AFS_OK;
+	}
 	seal(s, &s->out);
 	mtx_lock(&s->lock);
 	while (wait && !s->over && !s->tx_void && s->tx.bytes > RPC_TX_BYTES) {

@@ -65,6 +65,10 @@ struct rpc_stream {
 	int32_t abort_code;          /* lock */
 	afs_err want_distrust;       /* lock: a packet did not verify; for the endpoint */
 
+	/* user: local.c */
+	bool local;
+	struct rpc_stream *twin;     /* the other side, until it has run */
+
 	/* user */
 	struct rpc_queue in;         /* taken from rx */
 	uint32_t in_opened;          /* packets at the head of `in` that are open already */
@@ -160,6 +164,17 @@ void rpc_conn_user_unref(struct rpc_conn_user *u);
 /* dispatch.c, with port->lock */
 void rpc_dispatch_new(struct rpc_port *port, struct rx_call *call, mono_ns now) REQUIRES(port->lock);
 void rpc_dispatch_more(struct rpc_stream *s, mono_ns now);
+
+/* local.c.  NULL: no such service there, no memory, or the token was refused: then the network says why. */
+struct rpc_local *rpc_local_new(const struct rpc_conn_config *config);
+void rpc_local_free(struct rpc_local *l);
+/* The port has closed: run the hooks of connections that are still there. */
+void rpc_locals_end(struct rpc_port *server);
+afs_err rpc_local_begin(struct rpc_local *l, struct rpc_stream *s, const struct rpc_proc *proc);
+void rpc_local_run(struct rpc_stream *s);  /* the other side runs, once */
+void rpc_local_drop(struct rpc_stream *s); /* it is not to run any more */
+/* dispatch.c: decode, handle, reply on this thread; an error comes with its code. */
+afs_err rpc_stream_serve_local(struct rpc_stream *s, int32_t *code);
 
 /* client.c, with port->lock: a call of `c` ended, so a waiting one may start. */
 void rpc_conn_freed(struct rpc_conn *c, mono_ns now);

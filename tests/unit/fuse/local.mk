@@ -7,7 +7,8 @@ RIG = %reldir%/rig.c %reldir%/rig.h tests/lib/fake_clients.c tests/lib/fake_clie
 check_PROGRAMS += tests/unit/fuse/rigrun
 tests_unit_fuse_rigrun_SOURCES = %reldir%/rigrun.c $(RIG)
 tests_unit_fuse_rigrun_LDADD = $(LIBS_RIG)
-FUSE_TESTS = tests/unit/fuse/test_files tests/unit/fuse/test_two tests/unit/fuse/test_model
+FUSE_TESTS = tests/unit/fuse/test_files tests/unit/fuse/test_two tests/unit/fuse/test_model \
+	tests/unit/fuse/direct_files tests/unit/fuse/direct_two tests/unit/fuse/direct_model
 check_PROGRAMS += $(FUSE_TESTS)
 TESTS += $(FUSE_TESTS)
 FAR = %reldir%/far.c %reldir%/far.h $(RIG)
@@ -17,3 +18,13 @@ tests_unit_fuse_test_two_SOURCES = %reldir%/test_two.c $(FAR)
 tests_unit_fuse_test_two_LDADD = $(LIBS_RIG)
 tests_unit_fuse_test_model_SOURCES = %reldir%/test_model.c $(FAR)
 tests_unit_fuse_test_model_LDADD = $(LIBS_RIG)
+# the same without the network between them
+tests_unit_fuse_direct_files_SOURCES = %reldir%/test_files.c $(FAR)
+tests_unit_fuse_direct_files_CPPFLAGS = $(AM_CPPFLAGS) -DRIG_DIRECT=true
+tests_unit_fuse_direct_files_LDADD = $(LIBS_RIG)
+tests_unit_fuse_direct_two_SOURCES = %reldir%/test_two.c $(FAR)
+tests_unit_fuse_direct_two_CPPFLAGS = $(AM_CPPFLAGS) -DRIG_DIRECT=true
+tests_unit_fuse_direct_two_LDADD = $(LIBS_RIG)
+tests_unit_fuse_direct_model_SOURCES = %reldir%/test_model.c $(FAR)
+tests_unit_fuse_direct_model_CPPFLAGS = $(AM_CPPFLAGS) -DRIG_DIRECT=true
+tests_unit_fuse_direct_model_LDADD = $(LIBS_RIG)

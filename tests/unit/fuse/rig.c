@@ -117,7 +117,7 @@ static void server_start(struct rig_parts *p)
 static void server_stop(struct rig_parts *p)
 {
 	fileserver_stop(p->fs);
-	rpc_port_close(p->fs_port);
+	rpc_port_close(TAKE(p->fs_port));
 	fileserver_free(p->fs);
 }
 
@@ -149,6 +149,22 @@ void rig_claim(struct rig *r, int claim)
 	vs_volume_unref(v);
 }
 
+static struct rpc_port *direct(void *ctx, struct rx_addr server, struct rx_addr *from)
+{
+	struct rig_parts *p = ctx;
+	if (server.port != FS_PORT || !p->fs_port)
+		return NULL;
+	*from = (struct rx_addr){RIG_IP, CB_PORT};
+	return rpc_port_ref(p->fs_port);
+}
+/* Each client calls from its own port. */
+static struct rpc_port *direct2(void *ctx, struct rx_addr server, struct rx_addr *from)
+{
+	struct rpc_port *port = direct(ctx, server, from);
+	from->port += 100;
+	return port;
+}
+
 void rig_client_start(struct rig *r, unsigned i)
 {
 	struct rig_parts *p = r->parts;
@@ -162,7 +178,8 @@ void rig_client_start(struct rig *r, unsigned i)
 		.level = RX_LEVEL_CRYPT,
 		.level_here = RX_LEVEL_CRYPT,
 		.dead_ns = p->config.dead_ns};
-	struct client_ports ports = {.now = now, .wall = wall};
+	struct client_ports ports = {.ctx = p, .now = now, .wall = wall,
+		.direct = !p->config.direct || i > 1 ? NULL : i ? direct2 : direct};
 	assert_ok(client_new(&config, &ports, &r->clients[i]));
 	struct rpc_service service;
 	client_service(r->clients[i], &service);

@@ -8,11 +8,15 @@
 
 enum { RIG_CLIENTS = 3 };
 #define RIG_IP 0x7f000001u
+#ifndef RIG_DIRECT /* tests are also built with it true */
+#define RIG_DIRECT false
+#endif
 
 struct rig_config {
 	unsigned clients;
 	uint64_t cache_bytes; /* of each; 0: 1 GiB */
 	bool no_mount;
+	bool direct;    /* the clients ask the server without the network */
 	bool slow_path;  /* plain datagrams of Ethernet's size, as between two machines */
 	int64_t dead_ns; /* of the clients; 0: the default */
 	const char *dir; /* NULL: a scratch directory */

@@ -24,7 +24,7 @@ static int begin(void **state)
 {
 	(void)state;
 	far = far_start(
-		&(struct rig_config){.clients = 1, .cache_bytes = 64 << 20, .dead_ns = SEC(2)});
+		&(struct rig_config){.direct = RIG_DIRECT, .clients = 1, .cache_bytes = 64 << 20, .dead_ns = SEC(2)});
 	return 0;
 }
 static int end(void **state)

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX = 700 * 1024, STEPS = 3000 };
+enum { MAX = 700 * 1024, STEPS = RIG_DIRECT ? 1500 : 3000 };
 static uint64_t seed, start_seed;
 static int steps = STEPS;
 static struct far *far;
@@ -123,7 +123,7 @@ static void step(struct model *m)
 static void a_file_is_what_was_done_to_it(void **state)
 {
 	(void)state;
-	far = far_start(&(struct rig_config){.clients = 1, .cache_bytes = 16 << 20});
+	far = far_start(&(struct rig_config){.direct = RIG_DIRECT, .clients = 1, .cache_bytes = 16 << 20});
 	if (!far)
 		skip();
 	static struct model m = {.fd = -1};

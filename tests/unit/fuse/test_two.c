@@ -20,7 +20,7 @@ static struct far *far;
 static int begin(void **state)
 {
 	(void)state;
-	far = far_start(&(struct rig_config){.clients = 2, .cache_bytes = 64 << 20});
+	far = far_start(&(struct rig_config){.direct = RIG_DIRECT, .clients = 2, .cache_bytes = 64 << 20});
 	return 0;
 }
 static int end(void **state)
