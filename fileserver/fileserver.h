@@ -23,7 +23,9 @@ struct fileserver_config {
 	bool allow_anonymous;
 	bool refuse_old_store_acl; /* opcode 134: clients old enough to mean something else by it */
 	uint32_t admin_rights;     /* implied for administrators everywhere; 0: ACL_LOOKUP */
-	uint32_t callbacks_max;    /* promises held at once; 0: 65536 */
+	uint32_t callbacks_max;    /* promises held at once, 44 bytes each when used; 0: 1048576 */
+	uint32_t callback_life_s;  /* of a promise of few holders; 0: the classic 4 hours */
+	int64_t break_wait_ns; /* the most that silent clients delay a change; 0: 2 s */
 	uint32_t hosts_max;        /* client hosts known at once; 0: 4096 */
 	uint32_t identify_max; /* workers that may wait at once for clients' first answers; 0: 16 */
 };

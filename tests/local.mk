@@ -28,5 +28,6 @@ include tests/unit/suites/local.mk
 include tests/sim/local.mk
 include tests/fuzz/local.mk
 include tests/crash/local.mk
+include tests/bench/local.mk
 include tests/interop/local.mk
 include tests/lint/local.mk

@@ -54,6 +54,17 @@ enum {
 	FS_CAP_WRITELOCKACL = 4,
 	FS_CAP_SANEACLS = 8,
 };
+/* GetXStats */
+enum {
+	FS_XSTAT_VERSION = 2,
+	FS_XSTAT_CALLS = 0, /* empty */
+	FS_XSTAT_PERF = 1,
+	FS_XSTAT_FULL = 2,
+	FS_XSTAT_CALLBACKS = 3,
+	FS_XSTAT_PERF_WORDS = 98,
+	FS_XSTAT_FULL_WORDS = 424, /* times of two words each; 666 with times of four */
+	FS_XSTAT_CALLBACK_WORDS = 16,
+};
 /* SetLock's Type */
 enum { FS_LOCK_READ = 0, FS_LOCK_WRITE = 1 };
 /* AFSFetchStatus.lockCount of a file under a write lock */

@@ -11,7 +11,8 @@
  * drop old promises), delivers what waited for it, and judges the caller's identity.  A change ends
  * with cb_break before it is acknowledged.
  *
- * Waits: for a client's answer, at most CB_DEAD_NS of silence and CB_HARD_NS in all, with no lock
+ * Waits: for a client's answer, at most CB_DEAD_NS of silence and CB_HARD_NS in all (a change for its
+ * breaks, of all clients together: CB_BREAK_WAIT_NS or what the configuration says), with no lock
  * held.  Never more than `identify_max` workers wait for clients that are being met, and CB_MEET_WAIT
  * of them for one address; other calls are refused with AFS_EVBUSY, which clients retry.  Who cannot
  * be called is refused with AFS_EDEAD, for CB_RETRY_NS without being asked again.
@@ -32,6 +33,7 @@ struct cb_client; /* never changes: a refreshed identity is another client */
 #define CB_DEAD_NS SEC(4)
 #define CB_HARD_NS SEC(12)
 #define CB_RETRY_NS SEC(5)
+#define CB_BREAK_WAIT_NS SEC(2) /* the most that a client which does not answer delays a change */
 
 enum {
 	CB_ADDRS = 4,         /* per host */
@@ -44,6 +46,7 @@ struct cb_config {
 	struct cb_wire wire; /* taken over: wire.free runs in cb_free */
 	struct afsUUID uuid;
 	uint32_t promises_max, hosts_max, identify_max;
+	uint32_t promise_life_s; /* cb_table_set_life */
 };
 afs_err cb_new(const struct cb_config *config, struct cb **out);
 void cb_free(struct cb *cb); /* all clients must have been given back */

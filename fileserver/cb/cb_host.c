@@ -155,6 +155,7 @@ afs_err cb_host_new_locked(struct cb *cb, const struct cb_answer *who, struct rx
 		return AFS_ENOMEM;
 	cb_holder_init(&h->holder, host_free);
 	h->cb = cb;
+	list_init(&h->clients);
 	h->has_uuid = who->has_uuid;
 	memcpy(h->uuid, who->uuid, sizeof(h->uuid));
 	h->heard = now;

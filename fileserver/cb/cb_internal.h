@@ -41,6 +41,7 @@ struct fs_host {
 	bool busy;              /* somebody is delivering what waited */
 	struct AFSFid *delayed; /* CB_DELAYED_MAX once needed */
 	uint32_t delayed_n;
+	struct list clients; /* its users, the latest first: counted, not held */
 };
 
 /* An address being met, or one that did not answer a moment ago. */
@@ -54,9 +55,11 @@ struct cb_meeting {
 };
 
 struct cb_client {
-	atomic_uint refs;
+	atomic_uint refs; /* raised from 0 by nobody: see client_gone() */
+	struct list node; /* of host->clients; cb->lock */
 	struct cb *cb;
 	struct fs_host *host; /* a reference of its holder */
+	struct rx_caller caller;
 	struct fs_identity who;
 	struct fs_cps groups; /* of the host */
 	uint64_t generation;  /* of people and flushes, when asked */
@@ -82,7 +85,7 @@ struct cb {
 	struct cond work;    /* the housekeeper is wanted */
 	struct map by_uuid, by_addr, meetings;
 	struct list hosts;
-	uint32_t hosts_n, identifying;
+	uint32_t hosts_n, clients_n, identifying;
 	bool stopping, want_room, break_all;
 	afs_volid volumes[CB_QUEUE_VOLUMES];
 	uint32_t volumes_n;
@@ -135,5 +138,10 @@ struct cb_target {
 	size_t n;
 	struct rx_addr to;
 	void *call;
+	bool tried, told;
+	struct {
+		struct rx_addr to;
+		void *call;
+	} again[CB_ADDRS];
 };
 void cb_tell(struct cb *cb, struct cb_target *targets, size_t n); /* gives the references back */

@@ -29,11 +29,12 @@ afs_err cb_new(const struct cb_config *config, struct cb **out)
 	map_init(&cb->by_addr);
 	map_init(&cb->meetings);
 	list_init(&cb->hosts);
-	cb->table = cb_table_new(config->promises_max ? config->promises_max : 65536);
+	cb->table = cb_table_new(config->promises_max ? config->promises_max : 1 << 20);
 	if (!cb->table) {
 		cb_free(cb);
 		return AFS_ENOMEM;
 	}
+	cb_table_set_life(cb->table, MIN(config->promise_life_s, (uint32_t)CB_LIFE_MAX_S));
 	*out = cb;
 	return AFS_OK;
 }
@@ -75,18 +76,21 @@ static bool queued_locked(struct cb *cb) REQUIRES(cb->lock)
 
 static void tell_volume(struct cb *cb, afs_volid volume, mono_ns now)
 {
-	struct cb_holder *holders[64];
-	size_t n;
+	uint32_t cursor = 0;
+	bool more;
 	do {
-		n = cb_take_volume(cb->table, volume, now, holders, ARRAY_SIZE(holders));
+		struct cb_holder *holders[64];
 		struct cb_target targets[64];
+		size_t n;
+		more = cb_take_volume(
+			cb->table, volume, now, &cursor, holders, ARRAY_SIZE(holders), &n);
 		for (size_t i = 0; i < n; i++)
 			targets[i] = (struct cb_target){
 				.host = container_of(holders[i], struct fs_host, holder),
 				.fids = {{volume, 0, 0}},
 				.n = 1};
 		cb_tell(cb, targets, n);
-	} while (n == ARRAY_SIZE(holders));
+	} while (more);
 }
 
 /* A host must drop everything: now, or before it is served again. */
@@ -185,10 +189,20 @@ static void do_queued(struct cb *cb, mono_ns now)
 		} else {
 			struct cb_target targets[16];
 			size_t n = 0;
-			while (n < ARRAY_SIZE(targets) && cb->evicted_n) {
-				struct cb_evicted e = cb->evicted[--cb->evicted_n];
-				targets[n++] =
-					(struct cb_target){.host = e.host, .fids = {e.fid}, .n = 1};
+			while (cb->evicted_n) {
+				struct cb_evicted e = cb->evicted[cb->evicted_n - 1];
+				size_t k = 0;
+				while (k < n && (targets[k].host != e.host ||
+							targets[k].n == CB_BATCH))
+					k++;
+				if (k == ARRAY_SIZE(targets))
+					break;
+				cb->evicted_n--;
+				if (k == n)
+					targets[n++] = (struct cb_target){.host = e.host};
+				else
+					cb_host_unref(e.host); /* the target has one */
+				targets[k].fids[targets[k].n++] = e.fid;
 			}
 			mtx_unlock(&cb->lock);
 			cb_tell(cb, targets, n);
@@ -278,7 +292,14 @@ void cb_stop(struct cb *cb)
 void cb_stats(struct cb *cb, struct fileserver_stats *out)
 {
 	out->promises_given = atomic_load(&cb->count.promises);
-	out->promises_now = cb_count(cb->table);
+	struct cb_table_stats table;
+	cb_table_stats(cb->table, &table);
+	out->promises_now = table.now;
+	out->promised_now = table.fids;
+	out->promises_max = table.max;
+	out->promises_expired = table.expired;
+	out->promises_given_back = table.given_back;
+	out->promises_dropped = table.dropped;
 	out->promises_evicted = atomic_load(&cb->count.evicted);
 	out->breaks_sent = atomic_load(&cb->count.sent);
 	out->breaks_delayed = atomic_load(&cb->count.delayed);
@@ -289,6 +310,7 @@ void cb_stats(struct cb *cb, struct fileserver_stats *out)
 	out->resets_sent = atomic_load(&cb->count.resets);
 	mtx_lock(&cb->lock);
 	out->hosts_now = cb->hosts_n;
+	out->clients_now = cb->clients_n;
 	out->hosts_down = 0;
 	list_each(it, &cb->hosts) out->hosts_down += list_entry(it, struct fs_host, all)->down;
 	mtx_unlock(&cb->lock);

@@ -6,8 +6,9 @@
  * promise on it is taken from the table and handed to the breaker.  A promise on a volume that does
  * not change (read-only, backup) has the fid {volume, 0, 0} and stands for all its objects.
  *
- * The table is bounded and its memory is set up once; when full, the promise that expires first
- * makes room and is handed out to be broken.  All calls are safe from any thread and none waits for
+ * The table is bounded and its memory is set up once; when full, the holder of more than a fair share
+ * (the asking one before others) gives up what it renewed longest ago, which is handed out to be
+ * broken.  All calls are safe from any thread and none waits for
  * a network.
  *
  * Rule for those who promise and those who change:  promise first, then read the status that goes
@@ -18,7 +19,6 @@
 #pragma once
 #include "cell/base/clk.h"
 #include "cell/base/err.h"
-#include "cell/base/list.h"
 #include "cell/proto/fid.h"
 
 #include <stdatomic.h>
@@ -30,9 +30,9 @@ struct cb_table;
 struct cb_holder {
 	atomic_uint refs;
 	void (*free)(struct cb_holder *h);
-	struct list promises; /* the table's lock */
-	uint32_t count;       /* likewise */
-	bool closed;          /* likewise: takes no more promises */
+	uint32_t number; /* the table's lock: what the table calls it; 0: nothing yet */
+	uint32_t count;  /* likewise: promises */
+	bool closed;     /* likewise: takes no more promises */
 };
 void cb_holder_init(struct cb_holder *h, void (*free)(struct cb_holder *h)); /* one reference */
 struct cb_holder *cb_holder_ref(struct cb_holder *h);
@@ -53,6 +53,10 @@ struct cb_grant {
 
 struct cb_table *cb_table_new(uint32_t promises_max); /* NULL: out of memory */
 void cb_table_free(struct cb_table *t);               /* holders must be closed before */
+/* How long a promise of few holders lasts, instead of 4 hours; those of many holders in proportion.
+ * At most a day; 0: 4 hours. */
+void cb_table_set_life(struct cb_table *t, uint32_t seconds);
+enum { CB_LIFE_MAX_S = 86400 };
 
 /* Promise `h` word of changes to `fid` for a life that depends on `kind` and on how many hold it
  * already.  A repeated promise only moves the expiry.  AFS_EAGAIN: the holder is closed; promise
@@ -63,9 +67,11 @@ afs_err cb_promise(struct cb_table *t, const struct AFSFid *fid, struct cb_holde
  * `cap` referenced holders and gives their number; a full array may mean that there are more. */
 size_t cb_take(struct cb_table *t, const struct AFSFid *fid, const struct cb_holder *except,
 	mono_ns now, struct cb_holder **out, size_t cap);
-/* Take every promise inside a volume, each holder once.  As cb_take. */
-size_t cb_take_volume(
-	struct cb_table *t, afs_volid volume, mono_ns now, struct cb_holder **out, size_t cap);
+/* Take promises inside a volume, a part of the table at a time: begin with *cursor 0 and come again
+ * while it says true.  Writes at most `cap` referenced holders, each once in one turn, and gives their
+ * number in *got. */
+bool cb_take_volume(struct cb_table *t, afs_volid volume, mono_ns now, uint32_t *cursor,
+	struct cb_holder **out, size_t cap, size_t *got);
 /* Forget all promises on `fid`: the object is gone and its directory's break tells of it. */
 void cb_drop(struct cb_table *t, const struct AFSFid *fid);
 /* The holder gives one promise back; unknown ones are nothing. */
@@ -78,3 +84,9 @@ uint32_t cb_expire(struct cb_table *t, mono_ns now);
 uint32_t cb_count_of(struct cb_table *t, const struct cb_holder *h);
 uint32_t cb_count_on(struct cb_table *t, const struct AFSFid *fid);
 uint32_t cb_count(struct cb_table *t);
+
+struct cb_table_stats {
+	uint32_t now, fids, max; /* promises, what they are about, what there is room for */
+	uint64_t expired, given_back, dropped /* objects that died */;
+};
+void cb_table_stats(struct cb_table *t, struct cb_table_stats *out);

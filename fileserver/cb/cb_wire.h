@@ -22,7 +22,8 @@ struct cb_wire {
 	/* ProbeUuid, or Probe for NULL. */
 	afs_err (*probe)(void *ctx, struct rx_addr to, const uint8_t *uuid);
 	/* CallBack with at most CB_FIDS_MAX fids.  begin does not wait; several may be under way to
-	 * different hosts.  `delayed` sends a DROPPED callback per fid.  end frees *call. */
+	 * different hosts.  `delayed` sends a DROPPED callback per fid and may take as long as `who`, for
+	 * no changer waits.  end frees *call. */
 	afs_err (*break_begin)(void *ctx, struct rx_addr to, const struct AFSFid *fids, size_t n,
 		bool delayed, void **call);
 	afs_err (*break_end)(void *ctx, void *call);
@@ -39,3 +40,5 @@ struct cb_wire {
 struct cb_wire_rpc;
 afs_err cb_wire_rpc_new(struct cb_wire *out);
 void cb_wire_rpc_set_port(struct cb_wire *wire, struct rpc_port *port);
+/* A break is given up after half of this (cb_break.c tries twice); 0: CB_BREAK_WAIT_NS. */
+void cb_wire_rpc_set_wait(struct cb_wire *wire, int64_t break_wait_ns);

@@ -66,7 +66,10 @@ static afs_err fetch(struct rpc_call *call, const struct AFSFid *fid, int64_t po
 	uint64_t from = (uint64_t)pos;
 	uint64_t n = from < now.length ? MIN((uint64_t)len, now.length - from) : 0;
 	TRY(wide ? rpc_write_u64(call, n) : rpc_write_u32(call, (uint32_t)n));
-	TRY(send_data(&a, f, from, n));
+	mono_ns begun = clk_mono();
+	afs_err err = send_data(&a, f, from, n);
+	fs_xstat_moved(fs, FS_XFER_FETCH, err == AFS_OK, n, clk_mono() - begun);
+	TRY(err);
 
 	fs_reply_status(&a, &now, st);
 	fs_reply_sync(&a, sync);
@@ -141,7 +144,9 @@ static afs_err store(struct rpc_call *call, const struct AFSFid *fid,
 	};
 	struct vs_writer *w;
 	TRY(vs_write_begin(a.vol, vs_fid(fid), &write, &a.who, &w));
+	mono_ns begun = clk_mono();
 	afs_err err = take_data(&a, w, length);
+	fs_xstat_moved(fs, FS_XFER_STORE, err == AFS_OK, length, clk_mono() - begun);
 	if (err != AFS_OK) {
 		vs_write_cancel(w);
 		return err;

@@ -8,10 +8,12 @@
  *   fs_data.c      FetchData(64), StoreData(64)    fs_dir.c    names: create, remove, rename, link
  *   fs_acl.c       FetchACL, StoreACL              fs_lock.c   locks
  *   fs_misc.c      volumes, time, capabilities, statistics, what is refused
+ *   fs_xstat.c     GetXStats
  *   acl_text.c     the text form of ACLs */
 #pragma once
 #include "fileserver/cb/cb.h"
 #include "fileserver/fileserver.h"
+#include "fileserver/fs/fs_xstat.h"
 #include "fileserver/store/store.h"
 
 #include <pthread.h>
@@ -33,6 +35,7 @@ struct fileserver {
 	struct cb_wire wire; /* cb's; the port is set through it.  */
 	struct fs_locks *locks;
 	struct fs_counters count;
+	struct fs_xstat xstat;
 	wall_ns began;
 	atomic_bool serving; /* callbacks can leave */
 	bool keeping;

@@ -139,7 +139,13 @@ afs_err fs_get_capabilities(struct rpc_call *call, const struct fs_get_capabilit
 	return AFS_OK;
 }
 
-static uint32_t low32(uint64_t v) { return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v; }
+static uint32_t low32(struct fileserver *fs, uint64_t v)
+{
+	if (v <= UINT32_MAX)
+		return (uint32_t)v;
+	fs_count(fs, clamped, 1);
+	return UINT32_MAX;
+}
 
 afs_err fs_get_statistics(struct rpc_call *call, const struct fs_get_statistics_in *in,
 	struct fs_get_statistics_out *out)
@@ -155,15 +161,15 @@ afs_err fs_get_statistics(struct rpc_call *call, const struct fs_get_statistics_
 		.CurrentTime = clk_wire_sec(a.who.now),
 		.BootTime = clk_wire_sec(fs->began),
 		.StartTime = clk_wire_sec(fs->began),
-		.TotalViceCalls = low32(s.calls),
-		.TotalFetchs = low32(s.fetches),
-		.FetchDatas = low32(s.fetch_datas),
-		.FetchedBytes = low32(s.fetched_bytes),
-		.TotalStores = low32(s.stores),
-		.StoreDatas = low32(s.store_datas),
-		.StoredBytes = low32(s.stored_bytes),
-		.WorkStations = low32(s.hosts_now),
-		.ActiveWorkStations = low32(s.hosts_now - s.hosts_down),
+		.TotalViceCalls = low32(fs, s.calls),
+		.TotalFetchs = low32(fs, s.fetches),
+		.FetchDatas = low32(fs, s.fetch_datas),
+		.FetchedBytes = low32(fs, s.fetched_bytes),
+		.TotalStores = low32(fs, s.stores),
+		.StoreDatas = low32(fs, s.store_datas),
+		.StoredBytes = low32(fs, s.stored_bytes),
+		.WorkStations = low32(fs, s.hosts_now),
+		.ActiveWorkStations = low32(fs, s.hosts_now - s.hosts_down),
 	};
 	size_t i = 0;
 	for (struct vs_partition *p = vs_partition_next(fs->store, NULL);
@@ -294,6 +300,12 @@ afs_err fs_lookup(struct rpc_call *call, const struct fs_lookup_in *in, struct f
 
 afs_err fs_dfs_symlink(
 	struct rpc_call *call, const struct fs_dfs_symlink_in *in, struct fs_dfs_symlink_out *out)
+{
+	(void)in, (void)out;
+	return rpc_refuse(call, EINVAL);
+}
+
+afs_err fs_fs_cmd(struct rpc_call *call, const struct fs_fs_cmd_in *in, struct fs_fs_cmd_out *out)
 {
 	(void)in, (void)out;
 	return rpc_refuse(call, EINVAL);

@@ -29,6 +29,7 @@ afs_err fs_new_with_wire(
 		.wire = *wire,
 		.uuid = config->uuid,
 		.promises_max = config->callbacks_max,
+		.promise_life_s = config->callback_life_s,
 		.hosts_max = config->hosts_max,
 		.identify_max = config->identify_max,
 	};
@@ -50,6 +51,7 @@ afs_err fileserver_new(const struct fileserver_config *config, struct fileserver
 {
 	struct cb_wire wire;
 	TRY(cb_wire_rpc_new(&wire));
+	cb_wire_rpc_set_wait(&wire, config->break_wait_ns);
 	return fs_new_with_wire(config, &wire, out);
 }
 
@@ -124,6 +126,7 @@ static void done(void *ctx, const struct rpc_call *call, const void *in, afs_err
 {
 	struct fileserver *fs = ctx;
 	fs_count(fs, calls, 1);
+	fs_xstat_call(fs, call->proc, err == AFS_OK ? 0 : code ? code : -1, took_ns);
 	if (err != AFS_OK || code)
 		fs_count(fs, refused_calls, 1);
 	if (fs->config.ports.audit.done)

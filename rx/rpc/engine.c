@@ -240,7 +240,7 @@ void rpc_call_set_conn_user(struct rpc_call *call, void *user, void (*gone)(void
 	u->user = user;
 	u->gone = gone;
 	mtx_unlock(&s->port->queue_lock);
-	if (old && old != user && old_gone)
+	if (old && old_gone)
 		old_gone(old);
 }
 

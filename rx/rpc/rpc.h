@@ -48,7 +48,7 @@ struct rpc_service {
 afs_err rpc_refuse(struct rpc_call *call, int32_t code);
 /* What the layer above keeps with the caller's connection.  `gone(user)` runs when the connection
  * is forgotten, on the port's I/O thread with no lock held; or before set returns, when another word
- * takes its place. */
+ * (or the same once more: set counts) takes its place. */
 void *rpc_call_conn_user(struct rpc_call *call);
 void rpc_call_set_conn_user(struct rpc_call *call, void *user, void (*gone)(void *user));
 /* Epoch and cid of the caller's connection: an identity for logs and for "same connection?". */

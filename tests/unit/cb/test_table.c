@@ -151,7 +151,7 @@ static void all_objects_of_a_fixed_volume_share_one_promise(void **state)
 	cb_table_free(t);
 }
 
-static void a_full_table_gives_up_the_promise_that_expires_first(void **state)
+static void a_full_table_takes_from_who_holds_most_what_was_renewed_longest_ago(void **state)
 {
 	(void)state;
 	struct cb_table *t = cb_table_new(3);
@@ -163,12 +163,52 @@ static void a_full_table_gives_up_the_promise_that_expires_first(void **state)
 	assert_ok(cb_promise(t, &other, &a, 0, CB_KIND_BULK, &g));     /* 30 min */
 	assert_ok(cb_promise(t, &elsewhere, &a, 0, CB_KIND_FILE, &g)); /* 4 h */
 	assert_null(g.evicted);
+	assert_ok(cb_promise(t, &doc, &a, SEC(1), CB_KIND_FILE, &g)); /* renewed */
 	assert_ok(cb_promise(t, &doc, &b, SEC(1), CB_KIND_FILE, &g));
 	assert_ptr_equal(g.evicted, &a);
 	assert_true(fid_equal(&g.evicted_fid, &other));
 	cb_holder_unref(g.evicted);
 	assert_int_equal(cb_count(t), 3);
 	assert_int_equal(cb_count_on(t, &other), 0);
+	cb_table_free(t);
+}
+
+static void who_asks_for_more_than_a_share_pays_itself(void **state)
+{
+	(void)state;
+	enum { ROOM = 8 };
+	struct cb_table *t = cb_table_new(ROOM);
+	struct cb_holder small, greedy;
+	cb_holder_init(&small, nothing);
+	cb_holder_init(&greedy, nothing);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_ok(promise(t, &(struct AFSFid){5, 2 + i, 1}, &small, 0));
+	for (uint32_t i = 0; i < 100; i++)
+		assert_ok(promise(t, &(struct AFSFid){5, 100 + i, 1}, &greedy, 0));
+	assert_int_equal(cb_count_of(t, &small), 3);
+	assert_int_equal(cb_count_of(t, &greedy), 5);
+	/* and the small one grows to its share at the other's cost */
+	assert_ok(promise(t, &(struct AFSFid){5, 9, 1}, &small, 0));
+	assert_int_equal(cb_count_of(t, &small), 4);
+	assert_int_equal(cb_count_of(t, &greedy), 4);
+	cb_table_free(t);
+}
+
+static void lives_may_be_longer_by_configuration(void **state)
+{
+	(void)state;
+	struct cb_table *t = cb_table_new(16);
+	struct cb_holder a;
+	cb_holder_init(&a, nothing);
+	struct cb_grant g;
+	cb_table_set_life(t, CB_LIFE_MAX_S);
+	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_FILE, &g));
+	assert_in_range(g.seconds, 86400, 86400 + 127);
+	assert_ok(cb_promise(t, &other, &a, 0, CB_KIND_BULK, &g)); /* an eighth, as the classic ones */
+	assert_in_range(g.seconds, 10800, 10800 + 127);
+	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_VOLUME, &g));
+	assert_in_range(g.seconds, 86400, 86400 + 127);
+	assert_int_equal(take(t, &doc, NULL, SEC(86400)), 1);
 	cb_table_free(t);
 }
 
@@ -216,7 +256,10 @@ static void a_volume_break_takes_each_holder_once(void **state)
 	assert_ok(promise(t, &other, &a, 0));
 	assert_ok(promise(t, &other, &b, 0));
 	assert_ok(promise(t, &elsewhere, &b, 0));
-	assert_int_equal(cb_take_volume(t, 5, 0, out, 8), 2);
+	uint32_t cursor = 0;
+	size_t got;
+	assert_false(cb_take_volume(t, 5, 0, &cursor, out, 8, &got));
+	assert_int_equal(got, 2);
 	assert_int_equal(atomic_load(&a.refs), 2);
 	assert_int_equal(atomic_load(&b.refs), 2);
 	cb_holder_unref(out[0]);
@@ -359,7 +402,8 @@ TEST_MAIN(T(a_store_breaks_every_promise_but_the_writers_own), T(a_promise_broke
 	T(lives_shorten_with_the_number_of_holders),
 	T(bulk_calls_count_as_22_more_holders_and_volumes_live_two_hours),
 	T(all_objects_of_a_fixed_volume_share_one_promise),
-	T(a_full_table_gives_up_the_promise_that_expires_first),
+	T(a_full_table_takes_from_who_holds_most_what_was_renewed_longest_ago),
+	T(who_asks_for_more_than_a_share_pays_itself), T(lives_may_be_longer_by_configuration),
 	T(making_room_on_the_same_fid_keeps_the_table_whole),
 	T(expired_promises_make_room_before_live_ones_do), T(a_volume_break_takes_each_holder_once),
 	T(a_closed_holder_gets_no_promise), T(what_is_given_back_is_not_broken),

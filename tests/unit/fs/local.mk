@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 FS_TESTS = tests/unit/fs/test_access tests/unit/fs/test_acl_text tests/unit/fs/test_handlers \
-	tests/unit/fs/test_wire
+	tests/unit/fs/test_table tests/unit/fs/test_wire
 check_PROGRAMS += $(FS_TESTS)
 TESTS += $(FS_TESTS)
 LIBS_FS = fileserver/fs/libfs.a fileserver/cb/libcb.a fileserver/store/libstore.a $(LIBS_PROTO) \
@@ -14,3 +14,5 @@ tests_unit_fs_test_handlers_LDADD = $(LIBS_TEST) $(LIBS_FS)
 tests_unit_fs_test_wire_SOURCES = %reldir%/test_wire.c tests/lib/fake_clients.c tests/lib/fake_clients.h
 tests_unit_fs_test_wire_LDADD = $(LIBS_TEST) fileserver/fs/libfs.a fileserver/cb/libcb.a \
 	fileserver/store/libstore.a $(LIBS_RX) $(LIBS_DB) $(SQLITE_LIBS) $(CRYPTO_LIBS)
+tests_unit_fs_test_table_SOURCES = %reldir%/test_table.c %reldir%/rig.c %reldir%/rig.h $(FAKE_CLIENTS)
+tests_unit_fs_test_table_LDADD = $(LIBS_TEST) $(LIBS_FS)
