@@ -13,7 +13,6 @@
  * Each host has a socket, a UUID and an epoch of its own and answers what servers ask of cache
  * managers.  One thread writes Rx packets by hand, so that the generator costs a fraction of the
  * server; requests of a burst leave in one system call.  Prints one JSON object. */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/udp.h>
