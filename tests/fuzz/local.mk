@@ -26,11 +26,16 @@ FUZZERS = tests/fuzz/fuzz_acl \
 	tests/fuzz/fuzz_response \
 	tests/fuzz/fuzz_rx \
 	tests/fuzz/fuzz_rxafs \
+	tests/fuzz/fuzz_rxdebug \
 	tests/fuzz/fuzz_sealed \
 	tests/fuzz/fuzz_ticket \
 	tests/fuzz/fuzz_xdr
 check_PROGRAMS += $(FUZZERS)
 TESTS += $(FUZZERS)
+
+tests_fuzz_fuzz_rxdebug_SOURCES = %reldir%/fuzz_rxdebug.c $(fuzz_main)
+tests_fuzz_fuzz_rxdebug_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_rxdebug_LDADD = $(LIBS_CELL)
 
 tests_fuzz_fuzz_admin_SOURCES = %reldir%/fuzz_admin.c $(fuzz_main)
 tests_fuzz_fuzz_admin_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)

@@ -5,7 +5,7 @@
 # Known differences, left out here: words on standard error; a name that is not known makes pts and delentry
 # fail, also beside others that are; groups that were expanded come in another order.
 . "$(dirname "$0")/lib.sh"
-enter vos pts bos kinit jq
+enter vos pts bos kinit jq python3
 
 ip link add br0 type bridge; ip addr add 10.79.0.1/24 dev br0; ip link set br0 up
 cell_make suites.test "$work/c" 10.79.0.1 'partitions: {a: '"$work"'/c/a, b: '"$work"'/c/b}'
@@ -102,7 +102,11 @@ show() { cat <<-'C'
 	bos stop S fs -noauth
 C
 }
-plan $(($(show | wc -l) + 58))
+plan $(($(show | wc -l) + 61))
+
+for t in vos pts bos; do
+	check "our $t takes every command and option of the stock tool's" python3 "$here/stock-options.py" "$afscell" $t
+done
 
 check "vos create makes volumes" says 'Volume [0-9]+ created on partition /vicepa of' ours vos create $S a v.one -localauth
 check "... with a quota" says 'created' ours vos create $S a v.two -maxquota 1234 -localauth

@@ -102,10 +102,29 @@ show() { cat <<-'C'
 	bos getdate S ptserver nosuch -noauth
 	bos getrestart S -noauth
 	bos getrestricted S -noauth
+	udebug S 7003
+	udebug S vlserver
+	udebug S 7002 -long
+	rxdebug S 7003
+	rxdebug S 7003 -allconnections
+	rxdebug S 7003 -allc -nodally
+	rxdebug S 7002 -allc -onlyserver -onlyauth crypt
+	rxdebug S 7002 -allc -onlyclient -onlyhost S -onlyport 7000
+	rxdebug S 7003 -peers -long
+	rxdebug S 7003 -peers -noconns
+	rxdebug S 7000 -version
+	rxdebug S 7003 -onlyauth bogus
+	rxdebug nosuch.invalid 7003
 C
 }
+# the counters of packets move with the question itself
+same_counters() {
+	in_cell rxdebug $S 7003 -rxstats -noconns | sed 's/debug [0-9]*//' >"$work/1"
+	ours rxdebug $S 7003 -rxstats -noconns | sed 's/debug [0-9]*//' >"$work/2"
+	grep -q 'packets read: data' "$work/1" && diff "$work/1" "$work/2"
+}
 L=-localauth
-total=$(($(show | wc -l) + 44))
+total=$(($(show | wc -l) + 45))
 echo "1..$total"
 check "vos create" says 'created on partition /vicepa' ours vos create $S a v1 $L
 check "vos backup makes a backup" says 'Created backup volume for v1' ours vos backup v1 $L
@@ -117,6 +136,7 @@ while read -r line; do
 	check "$line prints what the stock tool prints" same "$@"
 done < <(show)
 
+check "rxdebug -rxstats prints what the stock tool prints" same_counters
 check "a release needs a site" fails 'no read-only sites' ours vos release v1 $L
 check "vos addsite beside the volume" says 'Added replication site' ours vos addsite $S a v1 $L
 check "... which stock vos shows as not released" says 'Not released' in_cell vos examine v1 -noauth
