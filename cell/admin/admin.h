@@ -57,6 +57,10 @@ const char *admin_cell(const struct admin *a);
 /* True when calls prove somebody.  `who` (for people) "the cell itself", "alice@EXAMPLE.ORG", or why
  * calls are anonymous. */
 bool admin_authenticated(const struct admin *a, const char **who);
+/* What calls prove, NULL for nothing; as long as `a` lives. */
+const struct rxkad_token *admin_token(const struct admin *a);
+/* The port of a service in this cell. */
+uint16_t admin_port(const struct admin *a, enum admin_service service);
 /* Database servers in order. */
 size_t admin_db_servers(const struct admin *a, const uint32_t **ips);
 

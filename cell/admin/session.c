@@ -119,6 +119,9 @@ bool admin_authenticated(const struct admin *a, const char **who)
 	return a->token.ticket;
 }
 
+const struct rxkad_token *admin_token(const struct admin *a) { return a->token.ticket ? &a->token.kad : NULL; }
+uint16_t admin_port(const struct admin *a, enum admin_service service) { return a->port[service]; }
+
 size_t admin_db_servers(const struct admin *a, const uint32_t **ips)
 {
 	*ips = a->db_ips;

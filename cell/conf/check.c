@@ -123,8 +123,8 @@ static void check_people(struct conf_loader *l, const struct conf *c)
 		const struct conf_group *g = &c->groups[i];
 		if (strncmp(g->name, "system:", 7) == 0)
 			conf_problem(l, g->pos, "groups", "%s is one of the cell's own groups; see \"administrators\"", g->name);
-		if (g->id && g->id >= -210)
-			conf_problem(l, g->pos, "groups", "ids from -1 to -210 are the cell's own; found %lld", (long long)g->id);
+		if (g->id && g->id >= -205)
+			conf_problem(l, g->pos, "groups", "ids from -1 to -205 are the cell's own; found %lld", (long long)g->id);
 		for (size_t k = 0; k < i && g->id; k++)
 			if (c->groups[k].id == g->id)
 				conf_problem(l, g->pos, "groups", "%s has the id of %s, %lld", g->name, c->groups[k].name, (long long)g->id);

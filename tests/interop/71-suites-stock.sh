@@ -124,7 +124,7 @@ same_counters() {
 	grep -q 'packets read: data' "$work/1" && diff "$work/1" "$work/2"
 }
 L=-localauth
-total=$(($(show | wc -l) + 45))
+total=$(($(show | wc -l) + 50))
 echo "1..$total"
 check "vos create" says 'created on partition /vicepa' ours vos create $S a v1 $L
 check "vos backup makes a backup" says 'Created backup volume for v1' ours vos backup v1 $L
@@ -174,6 +174,12 @@ check "vos dump and restore carry a volume" sh -c "'$here/openafs-cell' exec --s
 check "... to another partition when told" says 'Restored' ours vos restore $S a v1.back -file "$work/dump" -overwrite full $L
 check "... and nothing stays at the old one" sh -c "! '$here/openafs-cell' exec --server vos listvol $S b -noauth | grep v1.back"
 check "no transaction is left" says 'No active transactions' in_cell vos status $S -noauth
+in_cell sh -c "pts creategroup friends $L; pts adduser user1 friends $L; vos create $S a user.copy -maxquota 777 $L" >/dev/null
 check "nothing is locked" says 'Total entries: 0' in_cell vos listvldb -locked -noauth
+check "import reads the cell" says 'user.copy: \{partition: a, quota: 777K' ours import -localauth --no-mounts
+check "... its groups" says 'friends: \{id: -[0-9]+, members: \[user1\]\}' ours import -localauth --no-mounts
+check "... and where volumes are mounted" says 'user.bench: .*mount: user.bench' ours import -localauth
+check "... as a configuration" sh -c "'$here/openafs-cell' exec --server '$afscell' import -localauth -o '$work/copy.yaml' --as copy.test --state '$work/copy' && '$afscell' config check --config '$work/copy.yaml'"
+check "... nobody learns names of people" says '^0 users, 0 groups' ours import -noauth --dry-run
 check "tickets do as well as the cell's key" sh -c "'$here/openafs-cell' login admin >/dev/null 2>&1; '$here/openafs-cell' exec --server '$afscell' vos create $S a v.adm"
 check "... and are named when they do not" sh -c "'$here/openafs-cell' login user1 >/dev/null 2>&1; '$here/openafs-cell' exec --server '$afscell' vos remove -id v.adm 2>&1 | grep 'caller is user1@STOCK71.TEST'"
