@@ -66,6 +66,7 @@ afs_err err_of_bos(int32_t code)
 const struct rpc_iface bos_iface = {
 	.name = "BOZO",
 	.service = BOS_SERVICE,
+	.stats_id = 1,
 	.procs = bos_procs,
 	.count = ARRAY_SIZE(bos_procs),
 	.args_max = 4096, /* CreateBnode: eight full strings */

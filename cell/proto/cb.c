@@ -18,6 +18,7 @@
 const struct rpc_iface cb_iface = {
 	.name = "RXAFSCB",
 	.service = CB_SERVICE,
+	.stats_id = 6,
 	.procs = cb_procs,
 	.count = ARRAY_SIZE(cb_procs),
 	.args_max = 2048, /* interfaceAddr 432 bytes and 196 words of capabilities */

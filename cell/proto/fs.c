@@ -15,6 +15,7 @@
 const struct rpc_iface fs_iface = {
 	.name = "RXAFS",
 	.service = FS_SERVICE,
+	.stats_id = 7,
 	.procs = fs_procs,
 	.count = ARRAY_SIZE(fs_procs),
 	.args_max = 4096,    /* SetVolumeStatus with three full strings */

@@ -15,6 +15,7 @@
 const struct rpc_iface pt_iface = {
 	.name = "PR",
 	.service = PT_SERVICE,
+	.stats_id = 8,
 	.procs = pt_procs,
 	.count = ARRAY_SIZE(pt_procs),
 	.args_max = 4 + PT_NAMES_MAX * 256,        /* NameToID */

@@ -15,6 +15,7 @@
 const struct rpc_iface rmt_iface = {
 	.name = "RMTSYS",
 	.service = RMT_SERVICE,
+	.stats_id = 10,
 	.procs = rmt_procs,
 	.count = ARRAY_SIZE(rmt_procs),
 	.args_max = 40000,

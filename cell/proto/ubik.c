@@ -29,6 +29,7 @@ static afs_err err_of_disk(int32_t code)
 const struct rpc_iface ubik_vote_iface = {
 	.name = "VOTE",
 	.service = UBIK_VOTE_SERVICE,
+	.stats_id = 11,
 	.procs = ubik_vote_procs,
 	.count = ARRAY_SIZE(ubik_vote_procs),
 	.args_max = 64,
@@ -40,6 +41,7 @@ const struct rpc_iface ubik_vote_iface = {
 const struct rpc_iface ubik_disk_iface = {
 	.name = "DISK",
 	.service = UBIK_DISK_SERVICE,
+	.stats_id = 12,
 	.procs = ubik_disk_procs,
 	.count = ARRAY_SIZE(ubik_disk_procs),
 	.args_max = 8 + 4 + 64 * 12 + 4 + 65536, /* WriteV */

@@ -15,6 +15,7 @@
 const struct rpc_iface vl_iface = {
 	.name = "VL",
 	.service = VL_SERVICE,
+	.stats_id = 15,
 	.procs = vl_procs,
 	.count = ARRAY_SIZE(vl_procs),
 	.args_max = 4096,       /* RegisterAddrs with 500 addresses, 2052 bytes */

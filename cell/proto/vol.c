@@ -15,6 +15,7 @@
 const struct rpc_iface vol_iface = {
 	.name = "AFSVol",
 	.service = VOL_SERVICE,
+	.stats_id = 16,
 	.procs = vol_procs,
 	.count = ARRAY_SIZE(vol_procs),
 	.args_max = 16384,

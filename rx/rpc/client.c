@@ -7,6 +7,7 @@
 #include "rx/rpc/stream.h"
 
 #include "cell/proto/abort.h"
+#include "rx/rpc/rxstats.h"
 
 struct rpc_conn {
 	atomic_uint refs;
@@ -276,6 +277,8 @@ afs_err rpc_begin(struct rpc_conn *c, const struct rpc_proc *proc, const void *i
 	s->pub.iface = c->config.iface;
 	s->pub.proc = proc;
 	s->pub.peer = c->config.peer;
+	if (rpc_stats_wanted(s->port->stats))
+		s->begun = clk_mono();
 	if (c->local) {
 		afs_err err = rpc_local_begin(c->local, s, proc);
 		if (err == AFS_OK)
@@ -334,6 +337,10 @@ afs_err rpc_end(struct rpc_call *call, void *out, struct rpc_result *res)
 	mtx_unlock(&s->lock);
 	if (res)
 		res->code = err == AFS_OK ? 0 : code;
+	if (s->begun) {
+		mono_ns now = clk_mono();
+		rpc_stream_note(s, now, 0, now - s->begun);
+	}
 	if (err != AFS_OK) {
 		stop(s);
 		return err;

@@ -9,6 +9,7 @@
 #include "rx/rpc/stream.h"
 
 #include "cell/proto/abort.h"
+#include "rx/rpc/rxstats.h"
 
 enum { OPEN_HERE = 2048 }; /* encrypted bytes that the I/O thread decrypts itself */
 
@@ -149,6 +150,7 @@ static void ready(struct rpc_stream *s, mono_ns now)
 {
 	struct rpc_port *port = s->port;
 	s->state = RPC_READY;
+	s->begun = now;
 	if (s->decoded && s->pub.proc->shape == RPC_INLINE) {
 		s->next = NULL;
 		*port->inline_tail = s;
@@ -286,8 +288,11 @@ struct rpc_stream *rpc_stream_serve(struct rpc_stream *s)
 		rpc_stream_drop(s);
 		code = code_of(s, err);
 	}
+	mono_ns now = svc->done || rpc_stats_wanted(port->stats) ? clk_mono() : 0;
 	if (svc->done)
-		svc->done(svc->ctx, &s->pub, s->in_args, err, code, clk_mono() - s->pub.now);
+		svc->done(svc->ctx, &s->pub, s->in_args, err, code, now - s->pub.now);
+	if (now)
+		rpc_stream_note(s, now, s->pub.now - s->begun, now - s->pub.now);
 	atomic_fetch_sub(&port->running, 1);
 	rpc_stream_release(s, err != AFS_OK, code, false);
 	return next;

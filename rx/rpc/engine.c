@@ -3,18 +3,25 @@
 #include "rx/rpc/engine.h"
 
 #include "cell/proto/abort.h"
+#include "rx/rpc/rxstats.h"
 #include "rx/rpc/stream.h"
 
 #include <string.h>
 
 afs_err rpc_port_init(struct rpc_port *port, const struct rpc_service *services, size_t count)
 {
-	port->services = mem_new_array(count, struct rpc_service);
-	if (!port->services)
+	port->services = mem_new_array(count + 1, struct rpc_service);
+	port->stats = rpc_stats_new();
+	if (!port->services || !port->stats) {
+		rpc_stats_free(TAKE(port->stats));
+		mem_free(TAKE(port->services));
 		return AFS_ENOMEM;
-	if (count)
+	}
+	if (count) {
 		memcpy(port->services, services, count * sizeof(*services));
-	port->service_count = count;
+		port->services[count] = rpc_stats_service(&services[0]);
+		port->service_count = count + 1;
+	}
 	atomic_init(&port->refs, 1);
 	mtx_init(&port->lock, RANK_RPC_PORT);
 	mtx_init(&port->queue_lock, RANK_RPC_QUEUE);
@@ -33,6 +40,7 @@ void rpc_port_fini(struct rpc_port *port)
 	if (!port->services)
 		return;
 	mem_free(port->services);
+	rpc_stats_free(port->stats);
 	cond_fini(&port->drained);
 	mtx_fini(&port->queue_lock);
 	mtx_fini(&port->lock);

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 
 struct rpc_stream;
+struct rpc_stats;
 
 /* A piece of work for the endpoint.  Queued at most once; run with port->lock held. */
 struct rpc_work {
@@ -58,6 +59,7 @@ struct rpc_port {
 	struct rpc_service *services;
 	size_t service_count;
 	struct rx_sec_acceptor acceptor;
+	struct rpc_stats *stats;         /* rxstats.h */
 
 	struct mtx lock;
 	struct rx_endpoint *ep;          /* lock; NULL after close */

@@ -14,6 +14,7 @@
 #include "rx/rpc/stream.h"
 
 #include "cell/proto/abort.h"
+#include "rx/rpc/rxstats.h"
 
 #include <string.h>
 
@@ -105,6 +106,27 @@ void rpc_stream_bind(struct rpc_stream *s, struct rx_call *call)
 	s->body_max = rx_call_body_max(call);
 	s->started = true;
 	mtx_unlock(&s->lock);
+}
+
+void rpc_stream_note(struct rpc_stream *s, mono_ns now, int64_t queue_ns, int64_t run_ns)
+{
+	if (!s->pub.proc || !rpc_stats_wanted(s->port->stats))
+		return;
+	mtx_lock(&s->lock);
+	uint64_t came = s->rx_total;
+	mtx_unlock(&s->lock);
+	const struct rpc_stats_call call = {
+		.iface = s->pub.iface,
+		.proc = s->pub.proc,
+		.peer = s->pub.peer,
+		.made = !s->service,
+		.sent = s->wrote,
+		.received = came,
+		.queue_ns = queue_ns,
+		.run_ns = run_ns,
+		.now = now,
+	};
+	rpc_stats_note(s->port->stats, &call);
 }
 
 void rpc_stream_wait(struct rpc_stream *s) { cond_wait(&s->cond, &s->lock); }
@@ -757,6 +779,7 @@ static void fill_close(struct rpc_stream *s, bool last)
 	p->seq = ++s->seq;
 	p->last = last;
 	p->len = (uint32_t)s->used;
+	s->wrote += s->used;
 	s->used = s->room = 0;
 	rpc_queue_push(&s->out, p);
 }

@@ -28,6 +28,7 @@ struct rpc_stream {
 	struct rpc_port *port;             /* fixed */
 	const struct rpc_service *service; /* fixed; NULL: a call made */
 	struct rpc_conn *conn;             /* fixed; a call made: counted */
+	mono_ns begun;                     /* fixed: a call served, since when it waits for a thread; one made, its start */
 	struct rpc_conn_user *conn_user;   /* fixed; a call served: counted */
 	uint64_t conn_key;                 /* fixed once started */
 	const struct rx_sec *sec;          /* fixed once started */
@@ -83,6 +84,7 @@ struct rpc_stream {
 	size_t used, room;
 	struct rpc_queue out;        /* sealed, not yet handed over */
 	rx_seq seq;                  /* of the last packet sealed */
+	uint64_t wrote;              /* bytes, for statistics */
 	uint32_t body;               /* body_max as last seen */
 	bool wrote_last;
 	int32_t refuse_code;         /* rpc_refuse */
@@ -109,6 +111,8 @@ struct rpc_stream *rpc_stream_new(struct rpc_port *port);
 void rpc_stream_wait(struct rpc_stream *s) REQUIRES(s->lock);
 /* With port->lock and not s->lock: whoever waits for the stream looks again. */
 void rpc_stream_signal(struct rpc_stream *s);
+/* The user is done with a call that ran for `run_ns` after `queue_ns`: count it. */
+void rpc_stream_note(struct rpc_stream *s, mono_ns now, int64_t queue_ns, int64_t run_ns);
 /* With port->lock: bind to the endpoint's call (takes a reference) and read what does not change. */
 void rpc_stream_bind(struct rpc_stream *s, struct rx_call *call);
 /* With port->lock: forget the endpoint's call and free. */

@@ -43,6 +43,7 @@ struct rpc_proc {
 struct rpc_iface {
 	const char *name;     /* "RXAFS" */
 	uint16_t service;     /* Rx service id */
+	uint16_t stats_id;    /* of RXSTATS (debug-stats.md §2.1); 0: none, not counted there */
 	const struct rpc_proc *procs;
 	uint16_t count;
 	uint32_t args_max;    /* most bytes of encoded arguments that are taken (not bulk data) */

@@ -27,6 +27,7 @@ enum { LOCALHOST = 0x7f000001, ARGS_MAX = 512 * 1024, TICKET = 48 };
 const struct rpc_iface sample_iface = {
 	.name = "SAMPLE",
 	.service = SAMPLE_SERVICE,
+	.stats_id = 77,
 	.procs = sample_procs,
 	.count = ARRAY_SIZE(sample_procs),
 	.args_max = ARGS_MAX,
