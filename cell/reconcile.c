@@ -46,7 +46,15 @@ static void realm_user(struct reconcile_run *run, const struct conf_user *u, con
 	CLEANUP(buf) struct buf why = {};
 	CLEANUP(secret) char *password = NULL;
 	const char *given = given_password(run, u->name);
-	bool exists = realm_user_exists(run->r->realm, u->name);
+	/* AFS writes an instance with a dot: joe.admin is joe/admin in the realm. */
+	CLEANUP(str) char *principal = mem_strdup(u->name);
+	if (!principal) {
+		reconcile_problem(run, label, AFS_ENOMEM, "out of memory");
+		return;
+	}
+	if (strchr(principal, '.'))
+		*strchr(principal, '.') = '/';
+	bool exists = realm_user_exists(run->r->realm, principal);
 	if (exists && !given && !secret_is_given(u))
 		return;
 	afs_err err = AFS_OK;
@@ -55,16 +63,16 @@ static void realm_user(struct reconcile_run *run, const struct conf_user *u, con
 	else
 		err = secret_get(u, &password, &why);
 	if (err == AFS_OK && exists) {
-		err = realm_user_check(run->r->realm, u->name, password, &why);
+		err = realm_user_check(run->r->realm, principal, password, &why);
 		if (err == AFS_EBADPASSWORD) {
 			why.len = 0;
-			err = realm_user_password(run->r->realm, u->name, password, NULL, &why);
+			err = realm_user_password(run->r->realm, principal, password, NULL, &why);
 			if (err == AFS_OK)
 				reconcile_did(run, "user.password", label, "password changed");
 		}
 	} else if (err == AFS_OK) {
 		char random[REALM_PASSWORD_LEN + 1] = "";
-		err = realm_user_add(run->r->realm, u->name, password, random, &why);
+		err = realm_user_add(run->r->realm, principal, password, random, &why);
 		if (err == AFS_OK) {
 			reconcile_did(run, "user.create", label, "created in the realm");
 			if (!password)

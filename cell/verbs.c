@@ -54,8 +54,14 @@ static afs_err verb_users_missing(void *ctx, struct ctl_request *rq, json_t *out
 	json_array_foreach(json_object_get(rq->args, "names"), i, name)
 	{
 		const char *s = json_string_value(name);
-		if (s && c->realm)
-			json_object_set_new(missing, s, json_boolean(!realm_user_exists(c->realm, s)));
+		CLEANUP(str) char *principal = mem_strdup(s ? s : "");
+		if (!s || !c->realm)
+			continue;
+		if (!principal)
+			return AFS_ENOMEM;
+		if (strchr(principal, '.')) /* an instance */
+			*strchr(principal, '.') = '/';
+		json_object_set_new(missing, s, json_boolean(!realm_user_exists(c->realm, principal)));
 	}
 	json_object_set_new(out, "missing", missing);
 	return AFS_OK;

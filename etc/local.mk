@@ -15,10 +15,17 @@ CLEANFILES += %reldir%/afscell.service %reldir%/completion/afscell %reldir%/man/
 %reldir%/man/stamp: afscell$(EXEEXT)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && ./afscell$(EXEEXT) help --man $(@D) && : >$@
 all-local: %reldir%/man/stamp
+# The tools by the names that AFS people know, in a directory of their own: never over those of another package.
+# PATH=$(libexecdir)/afscell:$PATH takes them.
+TOOL_NAMES = aklog bos fs klog klog.krb5 pts rxdebug tokens udebug unlog vos
+install-exec-hook:
+	$(MKDIR_P) '$(DESTDIR)$(libexecdir)/afscell'
+	for n in $(TOOL_NAMES); do ln -sf '$(bindir)/afscell' '$(DESTDIR)$(libexecdir)/afscell'/$$n || exit 1; done
 install-data-hook: %reldir%/man/stamp
 	$(MKDIR_P) '$(DESTDIR)$(mandir)/man1' '$(DESTDIR)$(mandir)/man5'
 	$(INSTALL_DATA) %reldir%/man/*.1 '$(DESTDIR)$(mandir)/man1'
 	$(INSTALL_DATA) %reldir%/man/*.5 '$(DESTDIR)$(mandir)/man5'
 uninstall-hook:
+	for n in $(TOOL_NAMES); do rm -f '$(DESTDIR)$(libexecdir)/afscell'/$$n; done
 	for f in %reldir%/man/*.1; do rm -f '$(DESTDIR)$(mandir)/man1'/$${f##*/}; done
 	for f in %reldir%/man/*.5; do rm -f '$(DESTDIR)$(mandir)/man5'/$${f##*/}; done

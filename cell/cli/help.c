@@ -244,59 +244,12 @@ static int write_man(const struct cli *c, const char *dir)
 	return status == CLI_OK ? write_page(c, dir, "afscell.yaml.5", &yaml) : status;
 }
 
-/* --- completion ---------------------------------------------------------------------------- */
-
-static void put_words(const char *suite, bool suites)
-{
-	const char *sep = "";
-	for (size_t i = 0; i < cli_command_count; i++)
-		if (strcmp(cli_commands[i].suite, suite) == 0) {
-			printf("%s%s", sep, cli_commands[i].name);
-			sep = " ";
-		}
-	for (size_t i = 0; suites && i < cli_suite_count; i++)
-		printf(" %s", cli_suites[i].name);
-}
-
-static void print_completion(void)
-{
-	printf("# SPDX-License-Identifier: BSD-2-Clause\n"
-	       "# bash completion for afscell, made by: afscell help --completion\n"
-	       "_afscell()\n{\n"
-	       "\tlocal cur=${COMP_WORDS[COMP_CWORD]} key=\"${COMP_WORDS[1]-}\" words= options=\n"
-	       "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n\t\tkey=\n\t\twords='");
-	put_words("", true);
-	printf("'\n\tfi\n\tcase $key in\n");
-	for (size_t i = 0; i < cli_suite_count; i++) {
-		printf("\t%s)\n\t\tif [ \"$COMP_CWORD\" -eq 2 ]; then\n\t\t\twords='", cli_suites[i].name);
-		put_words(cli_suites[i].name, false);
-		printf("'\n\t\telse\n\t\t\tkey=\"$key ${COMP_WORDS[2]}\"\n\t\tfi\n\t\t;;\n");
-	}
-	printf("\tesac\n\tcase $key in\n");
-	for (size_t i = 0; i < cli_command_count; i++) {
-		const struct cli_command *k = &cli_commands[i];
-		printf("\t'%s%s%s')\n\t\toptions='", k->suite, *k->suite ? " " : "", k->name);
-		for (const struct cli_arg *a = k->args; a->name; a++)
-			printf("%s%s ", dash(k), a->name);
-		printf("--config --json --help'\n\t\t;;\n");
-	}
-	printf("\tesac\n"
-	       "\tif [ -n \"$words\" ]; then\n"
-	       "\t\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
-	       "\telif [ \"${cur#-}\" != \"$cur\" ]; then\n"
-	       "\t\tmapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
-	       "\telse\n"
-	       "\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
-	       "\tfi\n}\n"
-	       "complete -F _afscell afscell\n");
-}
-
 int cli_help(struct cli *c)
 {
 	if (cli_value(c, "man"))
 		return write_man(c, cli_value(c, "man"));
 	if (cli_has(c, "completion")) {
-		print_completion();
+		cli_print_completion();
 		return CLI_OK;
 	}
 	const char *const *topic;
