@@ -7,6 +7,7 @@
 
 #include "cell/base/text.h"
 #include "cell/cell_parts.h"
+#include "client/pioctl/pioctl.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,12 @@ static afs_err client_of(struct cell *c, struct ctl_request *rq, struct client *
 	return *out ? AFS_OK
 		    : ctl_refuse(rq, AFS_ENOENT,
 			      "the cache manager is off on this machine (roles.client)");
+}
+
+/* Whose tokens count: those of the caller's PAG, when he has one. */
+static uid_t who(struct cell *c, const struct ctl_request *rq)
+{
+	return c->client ? client_identity(c->client, rq->uid, rq->pid) : rq->uid;
 }
 
 static afs_err refuse(struct ctl_request *rq, afs_err err)
@@ -78,7 +85,7 @@ static afs_err verb_token_set(void *ctx, struct ctl_request *rq, json_t *out)
 		unhex(key, token.kad.session_key, 8) != 8 ||
 		!(token.kad.ticket_len = unhex(ticket, bytes, TICKET_MAX)))
 		return ctl_refuse(rq, AFS_EINVAL, "that is no token");
-	afs_err err = client_token_set(client, rq->uid, &token);
+	afs_err err = client_token_set(client, who(ctx, rq), &token);
 	explicit_bzero(&token, sizeof(token));
 	if (err == AFS_ENOENT)
 		return ctl_refuse(rq, err, "%s: the cache manager does not know this cell", cell);
@@ -91,7 +98,7 @@ static afs_err verb_token_list(void *ctx, struct ctl_request *rq, json_t *out)
 	TRY(client_of(ctx, rq, &client));
 	struct client_token_info list[64];
 	size_t n =
-		MIN(client_token_list(client, rq->uid, list, ARRAY_SIZE(list)), ARRAY_SIZE(list));
+		MIN(client_token_list(client, who(ctx, rq), list, ARRAY_SIZE(list)), ARRAY_SIZE(list));
 	json_t *tokens = json_array();
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(tokens,
@@ -107,7 +114,7 @@ static afs_err verb_token_drop(void *ctx, struct ctl_request *rq, json_t *out)
 	(void)out;
 	struct client *client;
 	TRY(client_of(ctx, rq, &client));
-	afs_err err = client_token_drop(client, rq->uid, ctl_str(rq, "cell"));
+	afs_err err = client_token_drop(client, who(ctx, rq), ctl_str(rq, "cell"));
 	return err == AFS_ENOENT ? ctl_refuse(rq, err, "there is no such token") : refuse(rq, err);
 }
 
@@ -139,7 +146,7 @@ static afs_err verb_listacl(void *ctx, struct ctl_request *rq, json_t *out)
 	struct client_file f;
 	CLEANUP(str) char *text = NULL;
 	TRY(begin(ctx, rq, &client, &f));
-	TRY(refuse(rq, client_acl_get(client, rq->uid, &f, &text)));
+	TRY(refuse(rq, client_acl_get(client, who(ctx, rq), &f, &text)));
 	json_object_set_new(out, "acl", json_string(text));
 	return AFS_OK;
 }
@@ -153,7 +160,7 @@ static afs_err verb_setacl(void *ctx, struct ctl_request *rq, json_t *out)
 	const char *acl = ctl_str(rq, "acl");
 	if (!acl)
 		return ctl_refuse(rq, AFS_EINVAL, "an ACL is needed");
-	afs_err err = client_acl_set(client, rq->uid, &f, acl);
+	afs_err err = client_acl_set(client, who(ctx, rq), &f, acl);
 	if (err == AFS_EINVAL)
 		return ctl_refuse(rq, err,
 			"the server does not take this ACL: a name it does not know, or more than "
@@ -167,7 +174,7 @@ static afs_err verb_volume(void *ctx, struct ctl_request *rq, json_t *out)
 	struct client_file f;
 	struct client_volume v;
 	TRY(begin(ctx, rq, &client, &f));
-	TRY(refuse(rq, client_volume_get(client, rq->uid, &f, &v)));
+	TRY(refuse(rq, client_volume_get(client, who(ctx, rq), &f, &v)));
 	json_object_set_new(out, "volume", json_integer(v.id));
 	json_object_set_new(out, "parent", json_integer(v.parent_id));
 	json_object_set_new(out, "name", json_string(v.name));
@@ -190,7 +197,7 @@ static afs_err verb_setquota(void *ctx, struct ctl_request *rq, json_t *out)
 	json_int_t max = ctl_int(rq, "quota_kib", -1);
 	if (max < 0 || max > INT32_MAX)
 		return ctl_refuse(rq, AFS_EINVAL, "a quota is 0 (none) to 2147483647 KiB");
-	return refuse(rq, client_quota_set(client, rq->uid, &f, (uint32_t)max));
+	return refuse(rq, client_quota_set(client, who(ctx, rq), &f, (uint32_t)max));
 }
 
 static afs_err verb_examine(void *ctx, struct ctl_request *rq, json_t *out)
@@ -199,7 +206,7 @@ static afs_err verb_examine(void *ctx, struct ctl_request *rq, json_t *out)
 	struct client_file f;
 	struct client_examine e;
 	TRY(begin(ctx, rq, &client, &f));
-	TRY(refuse(rq, client_examine(client, rq->uid, &f, &e)));
+	TRY(refuse(rq, client_examine(client, who(ctx, rq), &f, &e)));
 	json_object_set_new(out, "owner", json_integer(e.owner));
 	json_object_set_new(out, "group", json_integer(e.group));
 	json_object_set_new(out, "mode", json_integer(e.mode));
@@ -219,7 +226,7 @@ static afs_err verb_mkmount(void *ctx, struct ctl_request *rq, json_t *out)
 	const char *name = ctl_str(rq, "name"), *target = ctl_str(rq, "target");
 	if (!name || !target)
 		return ctl_refuse(rq, AFS_EINVAL, "a name and a target are needed");
-	return refuse(rq, client_mount_make(client, rq->uid, &f, name, target));
+	return refuse(rq, client_mount_make(client, who(ctx, rq), &f, name, target));
 }
 
 static afs_err verb_lsmount(void *ctx, struct ctl_request *rq, json_t *out)
@@ -229,7 +236,7 @@ static afs_err verb_lsmount(void *ctx, struct ctl_request *rq, json_t *out)
 	CLEANUP(str) char *target = NULL;
 	TRY(begin(ctx, rq, &client, &f));
 	const char *name = ctl_str(rq, "name");
-	afs_err err = name ? client_mount_read(client, rq->uid, &f, name, &target) : AFS_EINVAL;
+	afs_err err = name ? client_mount_read(client, who(ctx, rq), &f, name, &target) : AFS_EINVAL;
 	if (err == AFS_EINVAL)
 		return ctl_refuse(rq, err, "'%s' is not a mount point.", name ? name : "");
 	TRY(refuse(rq, err));
@@ -244,7 +251,7 @@ static afs_err verb_rmmount(void *ctx, struct ctl_request *rq, json_t *out)
 	struct client_file f;
 	TRY(begin(ctx, rq, &client, &f));
 	const char *name = ctl_str(rq, "name");
-	afs_err err = name ? client_mount_remove(client, rq->uid, &f, name) : AFS_EINVAL;
+	afs_err err = name ? client_mount_remove(client, who(ctx, rq), &f, name) : AFS_EINVAL;
 	return err == AFS_EINVAL
 		       ? ctl_refuse(rq, err, "'%s' is not a mount point.", name ? name : "")
 		       : refuse(rq, err);
@@ -257,7 +264,7 @@ static afs_err verb_whereis(void *ctx, struct ctl_request *rq, json_t *out)
 	uint32_t ips[16];
 	size_t n = 0;
 	TRY(begin(ctx, rq, &client, &f));
-	TRY(refuse(rq, client_whereis(client, rq->uid, &f, ips, ARRAY_SIZE(ips), &n)));
+	TRY(refuse(rq, client_whereis(client, who(ctx, rq), &f, ips, ARRAY_SIZE(ips), &n)));
 	json_t *servers = json_array();
 	for (size_t i = 0; i < n; i++) {
 		char text[16];
@@ -285,7 +292,64 @@ static afs_err verb_checkvolumes(void *ctx, struct ctl_request *rq, json_t *out)
 	return AFS_OK;
 }
 
+/* One call of pioctl.md, as stock tools make it over UDP: the fs suite is written on this. */
+static afs_err verb_pioctl(void *ctx, struct ctl_request *rq, json_t *out)
+{
+	struct cell *c = ctx;
+	struct client *client;
+	TRY(client_of(c, rq, &client));
+	const char *in = ctl_str(rq, "in");
+	uint8_t bytes[16384];
+	size_t n = in && *in ? unhex(in, bytes, sizeof(bytes)) : 0;
+	if (in && *in && !n)
+		return ctl_refuse(rq, AFS_EINVAL, "in: an even number of hexadecimal digits, at most %zu bytes", sizeof(bytes));
+	CLEANUP(arena) struct arena arena;
+	arena_init(&arena, 256 * 1024);
+	struct pioctl x = {.client = client, .uid = rq->uid, .who = who(c, rq), .path = ctl_str(rq, "path"),
+		.follow = ctl_bool(rq, "follow"), .cmd = (uint32_t)ctl_int(rq, "cmd", 0), .in = {bytes, (uint32_t)n}, .arena = &arena};
+	int eno = pioctl_run(&x);
+	CLEANUP(buf) struct buf hex = {0};
+	for (uint32_t i = 0; i < x.out.len && !eno; i++)
+		buf_printf(&hex, "%02x", x.out.p[i]);
+	if (hex.err)
+		return hex.err;
+	json_object_set_new(out, "errno", json_integer(eno));
+	json_object_set_new(out, "out", json_string(hex.data ? hex.data : ""));
+	return AFS_OK;
+}
+
+static afs_err verb_pag(void *ctx, struct ctl_request *rq, json_t *out)
+{
+	struct client *client;
+	TRY(client_of(ctx, rq, &client));
+	uint32_t pag = client_pag_new(client, rq->uid);
+	if (!pag)
+		return AFS_ENOMEM;
+	json_object_set_new(out, "pag", json_integer(pag));
+	return AFS_OK;
+}
+
+static afs_err verb_waits(void *ctx, struct ctl_request *rq, json_t *out)
+{
+	struct client *client;
+	TRY(client_of(ctx, rq, &client));
+	struct client_wait w[128];
+	size_t n = MIN(client_waits(client, w, ARRAY_SIZE(w)), ARRAY_SIZE(w));
+	json_t *all = json_array();
+	for (size_t i = 0; i < n; i++) {
+		char server[16];
+		snprintf(server, sizeof(server), "%u.%u.%u.%u", w[i].server >> 24, w[i].server >> 16 & 255, w[i].server >> 8 & 255, w[i].server & 255);
+		json_array_append_new(all, json_pack("{s:I, s:I, s:s, s:I, s:s, s:I}", "uid", (json_int_t)w[i].uid, "pid", (json_int_t)w[i].pid,
+			"what", w[i].what, "volume", (json_int_t)w[i].volume, "server", w[i].server ? server : "", "waited_ms", (json_int_t)w[i].waited_ms));
+	}
+	json_object_set_new(out, "waits", all);
+	return AFS_OK;
+}
+
 static const struct ctl_verb verbs[] = {
+	{"fs.pioctl", CTL_ANYONE, verb_pioctl},
+	{"fs.pag", CTL_ANYONE, verb_pag},
+	{"fs.waits", CTL_ANYONE, verb_waits},
 	{"token.realm", CTL_ANYONE, verb_realm},
 	{"token.set", CTL_ANYONE, verb_token_set},
 	{"token.list", CTL_ANYONE, verb_token_list},

@@ -44,6 +44,7 @@ struct client_config {
 	int64_t dead_ns;           /* a server that is silent for this long is down; 0: default */
 	int64_t busy_ns;           /* how long to wait for a busy or offline volume; 0: default */
 	unsigned fuse_threads_max; /* 0: default */
+	bool dns; /* look for unknown cells in DNS (SRV, then AFSDB) */
 };
 
 /* AFS_ECONFIG: no cell, or no VL server; AFS_EBUSY: another process uses cache_dir; AFS_EACCESS, AFS_EIO,
@@ -90,6 +91,20 @@ afs_err client_cell_at(struct client *c, size_t index, char name[RX_NAME_MAX], u
 	size_t cap, size_t *n);
 /* `cell` NULL: all.  AFS_ENOENT: he had none. */
 afs_err client_token_drop(struct client *c, uid_t uid, const char *cell);
+
+/* --- cells and identities ------------------------------------------------------------------- */
+
+/* One more cell; `vl` is copied.  A known cell gets these servers.  AFS_EINVAL: no name, no server; AFS_ETOOMANY. */
+afs_err client_cell_add(struct client *c, const struct client_cell *cell);
+/* `alias` for the known cell `cell` in the dynamic root.  AFS_ENOENT, AFS_EEXIST, AFS_EINVAL, AFS_ETOOMANY. */
+afs_err client_alias_add(struct client *c, const char *alias, const char *cell);
+afs_err client_alias_at(struct client *c, size_t index, char alias[RX_NAME_MAX], char cell[RX_NAME_MAX]); /* AFS_ENOENT */
+/* What tokens belong to, for a process: its PAG (a number with top byte 0x41, which client functions take for a uid), else its
+ * uid.  A PAG is told by supplementary groups: one that is its number, or two that encode it (pioctl.md 4.3). */
+uid_t client_identity(struct client *c, uid_t uid, pid_t pid);
+uid_t client_identity_of(struct client *c, uid_t uid, const uint32_t *groups, size_t n);
+uint32_t client_pag_new(struct client *c, uid_t uid); /* 0: no memory */
+uid_t client_pag_owner(struct client *c, uint32_t pag); /* who made it; (uid_t)-1: there is none */
 
 /* --- files ---------------------------------------------------------------------------------- */
 
@@ -152,3 +167,62 @@ struct client_stats {
 	uint64_t recovered, conflicts, waiting;
 };
 void client_stats(struct client *c, struct client_stats *out);
+
+/* --- what fs tools ask and set; `root` alone may set, which the caller judges -------------------- */
+
+struct client_volume_change {
+	int32_t min_quota_kib, max_quota_kib; /* -1: leave */
+	const char *name, *offline_msg, *motd; /* "" leaves */
+};
+afs_err client_volume_set(struct client *c, uid_t uid, const struct client_file *f, const struct client_volume_change *change);
+/* The entry `name` of a directory as itself: mount points and links are not crossed. */
+afs_err client_lookup(struct client *c, uid_t uid, const struct client_file *dir, const char *name, struct client_file *out);
+afs_err client_flush_mount(struct client *c, uid_t uid, const struct client_file *dir, const char *name); /* AFS_EINVAL: none */
+void client_flush_all(struct client *c);
+afs_err client_prefetch(struct client *c, uid_t uid, const struct client_file *f); /* begins it */
+struct client_server {
+	uint32_t ip;
+	char cell[RX_NAME_MAX]; /* of a VL server; "" */
+	bool vl, down;
+	uint16_t rank;  /* small is good */
+	bool rank_set;  /* by hand */
+	uint32_t rtt_us; /* 0: not measured */
+};
+size_t client_servers(struct client *c, bool vl, struct client_server *out, size_t cap);
+void client_server_prefer(struct client *c, bool vl, uint32_t ip, uint16_t rank);
+/* Ask each file server (of `cell`, NULL: all) whether it is there; gives those that are not. */
+size_t client_servers_check(struct client *c, const char *cell, bool fast, uint32_t *down, size_t cap);
+
+enum { CLIENT_SYSNAMES = 16, CLIENT_SYSNAME_MAX = 128 };
+struct client_knobs {
+	unsigned sysname_n;
+	char sysname[CLIENT_SYSNAMES][CLIENT_SYSNAME_MAX]; /* what @sys stands for, in order */
+	bool crypt;              /* of calls with a token that leave this machine */
+	uint32_t probe_s;        /* how often servers are asked */
+	uint32_t monitor_ip;     /* told of by fs monitor; 0xffffffff: nobody */
+	int32_t bypass_threshold, store_behind; /* kept for tools; files are stored at close, and nothing bypasses the cache */
+	uint32_t precache_kib, messages;
+	bool rxstat_proc, rxstat_peer;
+};
+void client_knobs_get(struct client *c, struct client_knobs *out);
+afs_err client_knobs_set(struct client *c, const struct client_knobs *in); /* AFS_EINVAL: sysname */
+/* 0: as at the start.  AFS_EROFS: the cache is in memory. */
+afs_err client_cache_resize(struct client *c, uint64_t bytes);
+struct client_cache_info {
+	uint64_t max_bytes, used_bytes, dirty_bytes, files, chunks, start_bytes;
+	bool memory;
+};
+void client_cache_info(struct client *c, struct client_cache_info *out);
+void client_uuid_new(struct client *c);
+bool client_is_mount_root(struct client *c, const struct client_file *f);
+
+/* Who waits for a server, and for how long.  *out is the caller's (mem_free). */
+struct client_wait {
+	uid_t uid;
+	pid_t pid;       /* 0: work of our own */
+	char what[32];   /* what for, in words */
+	uint32_t volume;
+	uint32_t server; /* 0: it waits for a busy volume, a lock, or room */
+	uint64_t waited_ms;
+};
+size_t client_waits(struct client *c, struct client_wait *out, size_t cap);

@@ -269,6 +269,21 @@ void cache_usage(struct cache *c, struct cache_usage *out)
 	mtx_unlock(&c->lock);
 }
 
+static uint64_t pages_of(uint64_t max_bytes)
+{
+	return MAX(max_bytes, CACHE_MIN_BYTES) / CACHE_PAGE - (uint64_t)AREAS_UNPUNCHED * AREA_BYTES / CACHE_PAGE;
+}
+
+void cache_resize(struct cache *c, uint64_t max_bytes)
+{
+	mtx_lock(&c->lock);
+	c->max = pages_of(max_bytes);
+	while (c->used > c->max && cache_evict_one(c))
+		;
+	cond_broadcast(&c->changed);
+	mtx_unlock(&c->lock);
+}
+
 /* --- start and end ----------------------------------------------------------------------------------------- */
 
 struct placed {
@@ -591,8 +606,7 @@ afs_err cache_open(const char *dir, uint64_t max_bytes, struct cache **out)
 	list_init(&c->dirty_files);
 	list_init(&c->orphans);
 	list_init(&c->notes);
-	c->max = MAX(max_bytes, CACHE_MIN_BYTES) / CACHE_PAGE -
-		 (uint64_t)AREAS_UNPUNCHED * AREA_BYTES / CACHE_PAGE;
+	c->max = pages_of(max_bytes);
 	c->lock_fd = -1;
 	c->slots.dir_fd = c->slots.mem_fd = c->areas.fd = c->log.dir_fd = c->log.fd = -1;
 	c->dir = dir ? mem_strdup(dir) : NULL;

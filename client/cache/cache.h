@@ -94,6 +94,7 @@ struct cache_usage {
 	uint64_t files, chunks, orphans;
 };
 void cache_usage(struct cache *c, struct cache_usage *out);
+void cache_resize(struct cache *c, uint64_t max_bytes); /* evicts at once what is too much and clean */
 
 /* --- what outlives the process --- */
 

@@ -9,109 +9,12 @@
 #include <string.h>
 
 enum { DIRTY_MAX = 256 << 20, DIRTY_MIN = 4 << 20 };
-#define FOREVER (INT64_MAX / 2)
 
 static struct cm *of(struct client *c) { return (struct cm *)c; }
 
-struct cm_cell *cm_cell_find(struct cm *cm, const char *name, size_t len)
-{
-	for (size_t i = 0; i < cm->cell_n; i++)
-		if (strlen(cm->cells[i].name) == len &&
-			strncasecmp(cm->cells[i].name, name, len) == 0)
-			return &cm->cells[i];
-	return NULL;
-}
-
-static uint64_t cell_number(const char *name)
-{
-	uint64_t h = UINT64_C(14695981039346656037);
-	for (; *name; name++)
-		h = (h ^ (uint8_t)*name) * UINT64_C(1099511628211);
-	return h;
-}
-
-static afs_err cells_new(struct cm *cm, const struct client_config *config)
-{
-	if (!config->cell_count)
-		return log_error(AFS_ECONFIG, "cm.config.no_cell: a client needs a local cell");
-	cm->cells = mem_new_array(config->cell_count, struct cm_cell);
-	if (!cm->cells)
-		return AFS_ENOMEM;
-	for (size_t i = 0; i < config->cell_count; i++) {
-		const struct client_cell *in = &config->cells[i];
-		struct cm_cell *cell = &cm->cells[i];
-		cm->cell_n = i + 1;
-		size_t n = strlen(in->name);
-		if (n == 0 || n >= sizeof(cell->name) || strchr(in->name, '/') ||
-			in->name[0] == '.')
-			return log_error(
-				AFS_ECONFIG, "cm.config.bad_cell name=%s", LOG_SAFE(in->name));
-		if (!in->vl_count)
-			return log_error(AFS_ECONFIG, "cm.config.no_vl_server cell=%s", in->name);
-		memcpy(cell->name, in->name, n);
-		cell->number = cell_number(cell->name);
-		cell->index = (unsigned)i;
-		cell->vl = mem_new_array(in->vl_count, struct rx_addr);
-		cell->vl_conns = mem_new_array(in->vl_count, struct rpc_conn *);
-		cell->anonymous = cm_ident_new(cm, cell, (uid_t)-1);
-		if (!cell->vl || !cell->vl_conns || !cell->anonymous)
-			return AFS_ENOMEM;
-		memcpy(cell->vl, in->vl, in->vl_count * sizeof(*in->vl));
-		cell->vl_n = in->vl_count;
-	}
-	return AFS_OK;
-}
-
-/* A vnode that no server has: volume 0 of the local cell, always fresh. */
-static afs_err made_up(
-	struct cm *cm, uint32_t vnode, uint32_t type, uint32_t mode, struct cm_vnode **out)
-{
-	struct cm_vnode *v;
-	TRY(cm_vnode_get(cm, &cm->cells[0], &(struct AFSFid){0, vnode, 1}, &v));
-	v->st = (struct AFSFetchStatus){.InterfaceVersion = 1,
-		.FileType = type,
-		.LinkCount = type == AFS_DIR ? 2 : 1,
-		.UnixModeBits = mode,
-		.AnonymousAccess = ACL_READ | ACL_LOOKUP,
-		.CallerAccess = ACL_READ | ACL_LOOKUP,
-		.ParentVnode = 1,
-		.ParentUnique = 1,
-		.ClientModTime = cm_wall_sec(cm),
-		.ServerModTime = cm_wall_sec(cm)};
-	v->has_status = true;
-	v->promise = FOREVER;
-	*out = v;
-	return AFS_OK;
-}
-
-static afs_err dynroot_new(struct cm *cm)
-{
-	TRY(made_up(cm, 1, AFS_DIR, 0755, &cm->root));
-	cm->root->vol->type = AFS_VOL_RO;
-	cm->root->vol->located = true; /* on no server: nothing about it is ever asked */
-	cm->root->dir = cm_dir_new(1, 1);
-	cm->tops = mem_new_array(cm->cell_n * 2, struct cm_vnode *);
-	if (!cm->root->dir || !cm->tops)
-		return AFS_ENOMEM;
-	for (size_t i = 0; i < cm->cell_n * 2; i++) {
-		const char *cell = cm->cells[i / 2].name;
-		bool rw = i & 1;
-		char name[RX_NAME_MAX + 1];
-		int n = snprintf(name, sizeof(name), "%s%s", rw ? "." : "", cell);
-		uint32_t vnode = (uint32_t)(i + 1) * 2;
-		TRY(made_up(cm, vnode, AFS_SYMLINK, 0644, &cm->tops[i]));
-		cm->tops[i]->target = mem_printf("%c%s:root.cell.", rw ? '%' : '#', cell);
-		if (!cm->tops[i]->target)
-			return AFS_ENOMEM;
-		cm->tops[i]->st.Length = (uint32_t)strlen(cm->tops[i]->target);
-		TRY(cm_dir_add(cm->root->dir, name, (size_t)n, vnode, 1));
-	}
-	return AFS_OK;
-}
-
 static afs_err build(struct cm *cm, const struct client_config *config)
 {
-	TRY(cells_new(cm, config));
+	TRY(cm_cells_new(cm, config));
 	cm->cache_dir = config->cache_dir ? mem_strdup(config->cache_dir) : NULL;
 	if (config->cache_dir && !cm->cache_dir)
 		return AFS_ENOMEM;
@@ -119,7 +22,9 @@ static afs_err build(struct cm *cm, const struct client_config *config)
 	cm_recover_begin(cm);
 	cm->config.cache_bytes = MAX(config->cache_bytes, CACHE_MIN_BYTES);
 	cm->dirty_max = MAX(DIRTY_MIN, MIN(DIRTY_MAX, cm->config.cache_bytes / 4));
-	return dynroot_new(cm);
+	cm->config.dns = config->dns;
+	cm_knobs_init(cm);
+	return cm_dynroot_new(cm);
 }
 
 afs_err client_new(
@@ -136,7 +41,10 @@ afs_err client_new(
 	mtx_init(&cm->vnodes_lock, RANK_CM_TABLE);
 	mtx_init(&cm->volumes_lock, RANK_CM_TABLE);
 	mtx_init(&cm->users_lock, RANK_CM_TABLE);
+	mtx_init(&cm->cells_lock, RANK_LEAF);
 	mtx_init(&cm->conns_lock, RANK_CM_TABLE);
+	mtx_init(&cm->tries_lock, RANK_LEAF);
+	list_init(&cm->tries);
 	mtx_init(&cm->jobs_lock, RANK_CM_TABLE);
 	mtx_init(&cm->events_lock, RANK_LEAF);
 	mtx_init(&cm->bufs_lock, RANK_LEAF);
@@ -254,6 +162,7 @@ void client_free(struct client *c)
 		mem_free(cm->cells[i].vl_conns);
 	}
 	mem_free(cm->cells);
+	mem_free(cm->pags);
 	cache_close(cm->cache);
 	mem_free(cm->cache_dir);
 	mem_free(cm->old_notes);
@@ -262,7 +171,9 @@ void client_free(struct client *c)
 	mtx_fini(&cm->vnodes_lock);
 	mtx_fini(&cm->volumes_lock);
 	mtx_fini(&cm->users_lock);
+	mtx_fini(&cm->cells_lock);
 	mtx_fini(&cm->conns_lock);
+	mtx_fini(&cm->tries_lock);
 	mtx_fini(&cm->jobs_lock);
 	mtx_fini(&cm->events_lock);
 	mtx_fini(&cm->bufs_lock);

@@ -25,6 +25,7 @@
 #include "client/cm/dir.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 struct cm;
 
@@ -34,6 +35,9 @@ enum {
 	CM_RIGHTS_MAX = 6,
 	CM_WORKERS = 6,
 	CM_NOTES_MAX = 1024,
+	CM_CELLS_MAX = 256,
+	CM_ALIASES_MAX = 64,
+	CM_UNKNOWN_MAX = 32,
 	CM_BUFS_MAX = 16,
 	CM_BUF = 256 * 1024
 };
@@ -46,6 +50,8 @@ struct cm_cell {
 	size_t vl_n;
 	struct rpc_conn **vl_conns; /* made when first used */
 	atomic_uint vl_good;        /* index of the server that answered last */
+	uint16_t vl_rank[16];       /* by hand; 0: in their order */
+	unsigned vl_down;           /* bits: did not answer last time */
 	struct cm_ident *anonymous;
 };
 
@@ -58,6 +64,9 @@ struct cm_server {
 	unsigned addr_n, addr_good;
 	mono_ns down_until; /* 0: up; else not asked before */
 	bool used;          /* it may hold promises of ours */
+	uint16_t rank;      /* by hand; 0: by distance */
+	int64_t rtt_ns;     /* 0: not measured */
+	struct cm_cell *cell; /* whose volumes led here first */
 };
 
 struct cm_volume {
@@ -171,8 +180,27 @@ struct cm {
 	struct client_ports ports;
 	struct rpc_port *port;
 	struct afsUUID uuid;
-	struct cm_cell *cells;
-	size_t cell_n;
+	struct cm_cell *cells; /* CM_CELLS_MAX; those below cell_n never go */
+	atomic_size_t cell_n;
+	struct mtx cells_lock; /* who adds one, aliases, knobs, PAGs, what DNS did not know */
+	struct cm_alias {
+		char name[RX_NAME_MAX];
+		struct cm_cell *cell;
+	} aliases[CM_ALIASES_MAX] GUARDED_BY(cells_lock);
+	size_t alias_n GUARDED_BY(cells_lock);
+	struct client_knobs knobs GUARDED_BY(cells_lock);
+	struct cm_pag {
+		uint32_t pag;
+		uid_t owner;
+	} *pags GUARDED_BY(cells_lock);
+	size_t pag_cap GUARDED_BY(cells_lock);
+	atomic_size_t pag_n;
+	struct {
+		char name[RX_NAME_MAX];
+		mono_ns until;
+	} unknown[CM_UNKNOWN_MAX] GUARDED_BY(cells_lock);
+	unsigned unknown_next GUARDED_BY(cells_lock);
+	uint64_t cache_start; /* bytes, as configured */
 	struct cache *cache;
 	char *cache_dir; /* NULL: in memory */
 	uint64_t dirty_max;
@@ -189,6 +217,8 @@ struct cm {
 	struct list users GUARDED_BY(users_lock); /* idents with a token */
 	uint64_t ident_next GUARDED_BY(users_lock);
 	struct mtx conns_lock;
+	struct mtx tries_lock;
+	struct list tries GUARDED_BY(tries_lock);
 
 	atomic_uint resets, strange;
 	struct cm_vnode *root;  /* of the dynamic root; counted */
@@ -232,6 +262,17 @@ static inline bool cm_is_pag(uid_t uid) { return uid >> 24 == 0x41; }
 /* --- cm.c ---------------------------------------------------------------------------------------- */
 struct cm_cell *cm_cell_find(struct cm *cm, const char *name, size_t len);
 
+/* --- cells.c */
+afs_err cm_cells_new(struct cm *cm, const struct client_config *config);
+afs_err cm_dynroot_new(struct cm *cm);
+/* An unlisted name of the dynamic root: ask DNS.  True: it is there now. */
+bool cm_cell_discover(struct cm *cm, const char *name);
+/* --- knobs.c */
+void cm_knobs_init(struct cm *cm);
+uint16_t cm_server_rank(const struct cm *cm, const struct cm_server *s); /* cm->volumes_lock held */
+/* The n-th thing that a name ending in @sys may stand for; false: there is none. */
+bool cm_sysname(struct cm *cm, const char *name, unsigned n, char *out, size_t cap);
+
 /* A buffer of CM_BUF bytes, used again and again; NULL: no memory. */
 void *cm_buf_get(struct cm *cm);
 void cm_buf_put(struct cm *cm, void *buf);
@@ -249,6 +290,7 @@ afs_err cm_conn_get(
 	struct cm *cm, struct cm_ident *id, struct cm_server *server, struct rpc_conn **out);
 /* Is the volume's server reached without the network?  Then pieces are small, and nothing is fetched ahead. */
 bool cm_volume_is_direct(struct cm *cm, struct cm_volume *v, struct cm_ident *id);
+struct rpc_conn *cm_conn_any(struct cm *cm, struct cm_ident *id); /* one of its connections, counted; NULL */
 void cm_conn_drop(
 	struct cm *cm, struct cm_ident *id, struct rpc_conn *conn); /* not to be used again */
 
@@ -289,7 +331,13 @@ struct cm_try {
 	unsigned attempts, relocated, skip;
 	mono_ns deadline;
 	struct cm_ident *used; /* counted */
+	struct list waits;     /* of cm->tries */
+	mono_ns began;
+	pid_t pid;
+	bool pausing;
 };
+/* For whom this thread works; 0: nobody in particular. */
+void cm_try_for(pid_t pid);
 bool cm_try(struct cm_try *t);
 afs_err cm_try_end(struct cm_try *t);
 

@@ -152,6 +152,16 @@ bool cm_volume_is_direct(struct cm *cm, struct cm_volume *v, struct cm_ident *id
 	return direct;
 }
 
+struct rpc_conn *cm_conn_any(struct cm *cm, struct cm_ident *id)
+{
+	mtx_lock(&cm->conns_lock);
+	struct rpc_conn *conn = NULL;
+	if (!list_empty(&id->conns))
+		conn = rpc_conn_ref(list_entry(list_first(&id->conns), struct cm_conn, all)->conn);
+	mtx_unlock(&cm->conns_lock);
+	return conn;
+}
+
 void cm_conn_drop(struct cm *cm, struct cm_ident *id, struct rpc_conn *conn)
 {
 	struct cm_conn *gone = NULL;

@@ -245,9 +245,33 @@ static afs_err lookup(
 
 afs_err cm_lookup(struct cm_vnode *dir, uid_t uid, const char *name, struct cm_found *out)
 {
-	struct cm_ident *id = cm_ident_get(dir->cm, dir->vol->cell, uid);
-	afs_err err = lookup(dir, id, name, out);
-	cm_ident_unref(dir->cm, id);
+	struct cm *cm = dir->cm;
+	struct cm_ident *id = cm_ident_get(cm, dir->vol->cell, uid);
+	char text[AFS_NAME_MAX + 1];
+	afs_err err;
+	if (dir == cm->root && (strcmp(name, "@cell") == 0 || strcmp(name, ".@cell") == 0)) {
+		snprintf(text, sizeof(text), "%s%s", name[0] == '.' ? "." : "", cm->cells[0].name);
+		name = text;
+	}
+	if (cm_sysname(cm, name, 0, text, sizeof(text))) {
+		for (unsigned n = 0;; n++) {
+			err = lookup(dir, id, text, out);
+			out->until = 0; /* what it stands for may be set anew */
+			char next[AFS_NAME_MAX + 1];
+			if (err || out->vnode || !cm_sysname(cm, name, n + 1, next, sizeof(next)))
+				break;
+			memcpy(text, next, sizeof(text));
+		}
+	} else {
+		err = lookup(dir, id, name, out);
+		if (!err && !out->vnode && dir == cm->root && cm->config.dns) {
+			if (cm_cell_discover(cm, name))
+				err = lookup(dir, id, name, out);
+			if (!out->vnode)
+				out->until = 0; /* it may be there a minute later */
+		}
+	}
+	cm_ident_unref(cm, id);
 	return err;
 }
 

@@ -4,6 +4,7 @@
 
 #include "cell/base/log.h"
 
+#include <stdio.h>
 #include <time.h>
 
 enum { VICECONNBAD = 1234, VICETOKENDEAD = 1235, CPS_FAILED = -1001 };
@@ -16,6 +17,41 @@ static void pause_ns(int64_t ns)
 	nanosleep(
 		&(struct timespec){.tv_sec = (time_t)(ns / NS_PER_SEC), .tv_nsec = ns % NS_PER_SEC},
 		NULL);
+}
+
+static _Thread_local pid_t works_for;
+
+void cm_try_for(pid_t pid) { works_for = pid; }
+
+/* A pause between attempts, which ends early when the client stops. */
+static void pause_in(struct cm_try *t, int64_t ns)
+{
+	t->pausing = true;
+	for (mono_ns until = clk_mono() + ns; !t->cm->stopping && clk_mono() < until;)
+		pause_ns(MIN(until - clk_mono(), MSEC(100)));
+	t->pausing = false;
+}
+
+size_t client_waits(struct client *c, struct client_wait *out, size_t cap)
+{
+	struct cm *cm = (struct cm *)c;
+	size_t n = 0;
+	mono_ns now = clk_mono();
+	mtx_lock(&cm->tries_lock);
+	list_each(e, &cm->tries)
+	{
+		const struct cm_try *t = list_entry(e, struct cm_try, waits);
+		if (n < cap)
+			out[n] = (struct client_wait){.uid = t->ident->uid, .pid = t->pid, .volume = t->vol->id,
+				.server = t->server && !t->pausing ? t->server->addrs[t->server->addr_good].ip : 0,
+				.waited_ms = (uint64_t)(now - t->began) / 1000000};
+		if (n < cap)
+			snprintf(out[n].what, sizeof(out[n].what), "%s", t->pausing ? "volume that is busy" : t->server ? "answer of a server"
+				: "place of a volume");
+		n++;
+	}
+	mtx_unlock(&cm->tries_lock);
+	return n;
 }
 
 static bool token_refused(const struct cm_try *t)
@@ -140,7 +176,7 @@ static bool again(struct cm_try *t)
 		if (t->relocated++ >= 3)
 			return skip_this_site(t);
 		if (t->relocated > 1)
-			pause_ns(MSEC(200) << t->relocated);
+			pause_in(t, MSEC(200) << t->relocated);
 		return cm_now(cm) < t->deadline;
 	}
 	if (t->err == AFS_EVBUSY || t->err == AFS_ERESTARTING || t->err == AFS_EOVERLOAD ||
@@ -150,7 +186,7 @@ static bool again(struct cm_try *t)
 		if (skip_this_site(t))
 			return true;
 		t->skip = 0;
-		pause_ns(MIN(MSEC(50) << MIN(t->attempts, 10u), PAUSE_LONGEST));
+		pause_in(t, MIN(MSEC(50) << MIN(t->attempts, 10u), PAUSE_LONGEST));
 		return true;
 	}
 	return false;
@@ -164,11 +200,20 @@ bool cm_try(struct cm_try *t)
 	if (!t->begun) {
 		t->begun = true;
 		t->used = cm_ident_ref(t->ident);
+		t->began = clk_mono();
+		t->pid = works_for;
+		mtx_lock(&cm->tries_lock);
+		list_push_back(&cm->tries, &t->waits);
+		mtx_unlock(&cm->tries_lock);
 		t->deadline = cm_now(cm) + (cm->config.busy_ns ? cm->config.busy_ns : BUSY_DEFAULT);
 	} else {
 		atomic_fetch_add(&cm->n_calls, 1);
-		if (!unreachable(t->err))
+		if (!unreachable(t->err)) {
+			int64_t rtt = rpc_conn_rtt_ns(t->conn);
+			if (rtt)
+				t->server->rtt_ns = rtt; /* a word; who ranks may see the old one */
 			mark_up(t);
+		}
 		t->done = !again(t);
 		if (t->done) {
 			if (t->err == AFS_EDEAD)
@@ -209,6 +254,11 @@ afs_err cm_try_end(struct cm_try *t)
 	if (t->conn)
 		rpc_conn_unref(t->conn);
 	t->conn = NULL;
+	if (t->begun) {
+		mtx_lock(&t->cm->tries_lock);
+		list_remove(&t->waits);
+		mtx_unlock(&t->cm->tries_lock);
+	}
 	if (t->used)
 		cm_ident_unref(t->cm, t->used);
 	t->used = NULL;

@@ -305,7 +305,7 @@ static bool exists(const struct entry *e, enum afs_voltype type)
 
 /* Put what VL said into the volume `id` of the entry.  Sites: those of the right kind; while a release
  * is under way, only the ones that have it already, if there are any. */
-static void settle(struct cm_volume *v, const struct entry *e)
+static void settle(const struct cm *cm, struct cm_volume *v, const struct entry *e)
 {
 	memcpy(v->name, e->name, sizeof(v->name));
 	memcpy(v->ids, e->ids, sizeof(v->ids));
@@ -326,6 +326,12 @@ static void settle(struct cm_volume *v, const struct entry *e)
 		v->sites[v->site_n++] = e->sites[i].server;
 	}
 	v->site_good = 0;
+	for (unsigned i = 0; i < v->site_n; i++) {
+		if (!v->sites[i]->cell)
+			v->sites[i]->cell = v->cell;
+		if (cm_server_rank(cm, v->sites[i]) < cm_server_rank(cm, v->sites[v->site_good]))
+			v->site_good = i;
+	}
 	v->located = true;
 }
 
@@ -348,7 +354,7 @@ afs_err cm_volume_locate(struct cm *cm, struct cm_volume *v)
 
 	mtx_lock(&cm->volumes_lock);
 	if (!err) {
-		settle(v, &e);
+		settle(cm, v, &e);
 		if (!v->site_n) {
 			v->located = false; /* ask again next time: it may just be on its way */
 			err = AFS_ENODEV;
@@ -394,7 +400,7 @@ afs_err cm_volume_named(struct cm *cm, struct cm_cell *cell, const char *name, b
 	mtx_lock(&cm->volumes_lock);
 	struct cm_volume *v = get_locked(cm, cell, id);
 	if (v && !v->locating)
-		settle(v, &e);
+		settle(cm, v, &e);
 	mtx_unlock(&cm->volumes_lock);
 	if (!v)
 		return AFS_ENOMEM;

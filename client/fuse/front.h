@@ -43,7 +43,7 @@ struct front {
 	char *dir;
 	int fd;                    /* /dev/fuse */
 	atomic_ullong init_unique; /* of the INIT request; all ones when it is answered */
-	atomic_uint init_flags;
+	atomic_uint init_flags, minor; /* of the protocol, as the kernel said */
 
 	struct mtx lock; /* nodes */
 	struct map keys GUARDED_BY(lock), vnodes GUARDED_BY(lock);
@@ -123,10 +123,16 @@ void flock_wake(struct front *f);
 
 /* ops.c and its neighbours share these */
 static inline struct front *req_front(fuse_req_t req) { return fuse_req_userdata(req); }
-static inline uid_t req_uid(fuse_req_t req) { return fuse_req_ctx(req)->uid; }
+/* Whose tokens count: his PAG's, when he has one. */
+static inline uid_t req_uid(fuse_req_t req)
+{
+	const struct fuse_ctx *x = fuse_req_ctx(req);
+	cm_try_for(x->pid);
+	return client_identity((struct client *)req_front(req)->cm, x->uid, x->pid);
+}
 static inline struct cm_who req_who(fuse_req_t req)
 {
-	return (struct cm_who){fuse_req_ctx(req)->uid, fuse_req_ctx(req)->gid};
+	return (struct cm_who){req_uid(req), fuse_req_ctx(req)->gid};
 }
 void reply_err(fuse_req_t req, afs_err err);
 double front_timeout(const struct front *f, mono_ns until);

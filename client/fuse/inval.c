@@ -7,7 +7,11 @@
 
 #include "cell/base/log.h"
 
+#include <errno.h>
+#include <linux/fuse.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 struct name_job {
 	struct list queue;
@@ -33,6 +37,24 @@ void inval_name(struct front *f, struct fnode *dir, const char *name, size_t len
 	mtx_unlock(&f->queue_lock);
 }
 
+/* The kernel is to ask for the name again.  Where it knows how to (7.38), nothing that is below the name is thrown away:
+ * a program whose directory is there keeps it when the name still leads to it. */
+static void tell_name(struct front *f, const struct name_job *j)
+{
+	if (f->minor < 38) {
+		(void)fuse_lowlevel_notify_inval_entry(f->se, node_ino(f, j->dir), j->name, j->len);
+		return;
+	}
+	struct fuse_notify_inval_entry_out out = {.parent = node_ino(f, j->dir), .namelen = (uint32_t)j->len};
+	uint32_t expire_only = 1;
+	memcpy((char *)&out + 12, &expire_only, 4); /* `padding` in headers from before */
+	struct fuse_out_header h = {.len = (uint32_t)(sizeof(h) + sizeof(out) + j->len + 1), .error = FUSE_NOTIFY_INVAL_ENTRY};
+	char end = 0;
+	struct iovec iov[4] = {{&h, sizeof(h)}, {&out, sizeof(out)}, {(char *)(uintptr_t)j->name, j->len}, {&end, 1}};
+	if (writev(f->fd, iov, 4) < 0 && errno != ENOENT && errno != ENOTDIR)
+		log_debug("fuse.inval.failed errno=%d", errno);
+}
+
 static void *name_loop(void *arg)
 {
 	struct front *f = arg;
@@ -47,8 +69,7 @@ static void *name_loop(void *arg)
 			return NULL;
 		struct name_job *j = list_entry(e, struct name_job, queue);
 		if (!ending)
-			(void)fuse_lowlevel_notify_inval_entry(
-				f->se, node_ino(f, j->dir), j->name, j->len);
+			tell_name(f, j);
 		node_drop(f, j->dir);
 		mem_free(j);
 	}

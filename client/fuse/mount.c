@@ -34,6 +34,7 @@ static ssize_t dev_read(int fd, void *buf, size_t len, void *userdata)
 		if (h->opcode == FUSE_INIT) {
 			f->init_unique = h->unique;
 			f->init_flags = in->flags;
+			f->minor = in->minor;
 		}
 	}
 	return n;

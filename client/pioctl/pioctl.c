@@ -66,6 +66,8 @@ static int set_old(struct client *client, uid_t uid, struct xdr_bytes in)
 	p += CLEAR_TOKEN;
 	if (local_cell(client, cell) != AFS_OK)
 		return EIO;
+	if (end - p >= 4 && be32_get(p) & 0x8000)
+		return EINVAL; /* a new PAG for the caller's parent: nobody but a kernel can do that */
 	if (end - p > 4) {
 		const uint8_t *name = p + 4;
 		size_t n = strnlen((const char *)name, (size_t)(end - name));
@@ -225,32 +227,31 @@ static int drop_one(struct client *client, uid_t uid, struct xdr_bytes in)
 	return drop_tokens(client, uid, cell);
 }
 
-int pioctl_run(struct client *client, uid_t uid, uint32_t cmd, struct xdr_bytes in, struct arena *arena,
-	struct xdr_bytes *out)
+int pioctl_run(struct pioctl *x)
 {
+	struct client *client = x->client;
 	char cell[RX_NAME_MAX];
-	*out = (struct xdr_bytes){0};
-	switch (cmd & 0xffff) {
-	case PIOCTL_SETTOK: return set_old(client, uid, in);
-	case PIOCTL_SETTOK2: return set_new(client, uid, in, arena);
-	case PIOCTL_GETTOK: return get_old(client, uid, in, arena, out);
-	case PIOCTL_GETTOK2: return get_new(client, uid, in, arena, out);
+	x->out = (struct xdr_bytes){0};
+	switch (x->cmd & 0xffff) {
+	case PIOCTL_SETTOK: return set_old(client, x->who, x->in);
+	case PIOCTL_SETTOK2: return set_new(client, x->who, x->in, x->arena);
+	case PIOCTL_GETTOK: return get_old(client, x->who, x->in, x->arena, &x->out);
+	case PIOCTL_GETTOK2: return get_new(client, x->who, x->in, x->arena, &x->out);
 	case PIOCTL_UNLOG:
-	case PIOCTL_UNPAG: return drop_tokens(client, uid, NULL);
-	case PIOCTL_UNLOG_CELL: return drop_one(client, uid, in);
+	case PIOCTL_UNPAG: return drop_tokens(client, x->who, NULL);
+	case PIOCTL_UNLOG_CELL: return drop_one(client, x->who, x->in);
 	case PIOCTL_CKCONN: {
 		struct client_token t;
 		uint8_t word[4];
-		be32_put(word, find_token(client, uid, false, 0, "", arena, &t) ? EACCES : 0);
-		return give(arena, word, 4, out);
+		be32_put(word, find_token(client, x->who, false, 0, "", x->arena, &t) ? EACCES : 0);
+		return give(x->arena, word, 4, &x->out);
 	}
-	case PIOCTL_GETCELL: return get_cell(client, in, arena, out);
-	case PIOCTL_GETALIAS: return EDOM; /* there are none */
+	case PIOCTL_GETCELL: return get_cell(client, x->in, x->arena, &x->out);
 	case PIOCTL_GET_WS_CELL:
 	case PIOCTL_GET_PRIMARY_CELL:
 		if (local_cell(client, cell) != AFS_OK)
 			return EIO;
-		return give(arena, cell, strlen(cell) + 1, out);
-	default: return EINVAL;
+		return give(x->arena, cell, strlen(cell) + 1, &x->out);
+	default: return pioctl_more(x, x->cmd & 0xffff);
 	}
 }

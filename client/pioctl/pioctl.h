@@ -19,7 +19,21 @@ void pioctl_service(struct client *client, struct rpc_service *out);
 enum pioctl_socket { PIOCTL_SOCKET_NONE, PIOCTL_SOCKET_HIS, PIOCTL_SOCKET_OTHERS };
 enum pioctl_socket pioctl_socket_of(const char *table, struct rx_addr addr, uid_t uid);
 
-/* One call, without the network: `in` and what comes out are the blobs of pioctl.md.  *out is bytes
- * in `arena`.  Gives 0 or the errno that the tool sees. */
-int pioctl_run(struct client *client, uid_t uid, uint32_t cmd, struct xdr_bytes in, struct arena *arena,
-	struct xdr_bytes *out);
+/* One call, without the network.  `in` and what comes out are the blobs of pioctl.md; `out` is bytes in `arena`. */
+struct pioctl {
+	struct client *client;
+	uid_t uid; /* of the caller */
+	uid_t who; /* whose tokens count: his PAG, or his uid (client_identity) */
+	const char *path; /* as its user names it, absolute; NULL: none */
+	bool follow;
+	uint32_t cmd;
+	struct xdr_bytes in;
+	struct arena *arena;
+	struct xdr_bytes out;
+};
+/* Gives 0 or the errno that the tool sees. */
+int pioctl_run(struct pioctl *x);
+/* paths.c: what is not about tokens. */
+int pioctl_more(struct pioctl *x, uint32_t call);
+/* The part of `path` inside the mount; false: it is outside.  rmtsys.c. */
+bool pioctl_inside(struct client *client, const char *path, char *rest, size_t cap);

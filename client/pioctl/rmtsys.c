@@ -11,7 +11,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LOOPBACK_NET = 127 };
@@ -68,10 +70,62 @@ static bool proven(struct rx_addr peer, const struct clientcred *cred)
 	       (v4 == PIOCTL_SOCKET_HIS || v6 == PIOCTL_SOCKET_HIS);
 }
 
+/* Paths are words of their callers.  What is not below the mount as it is written may lead there through links of
+ * this machine: the kernel says where. */
+bool pioctl_inside(struct client *client, const char *path, char *rest, size_t cap)
+{
+	const char *mount = client_mounted_at(client);
+	size_t n = mount ? strlen(mount) : 0;
+	if (!mount || path[0] != '/')
+		return false;
+	char real[PATH_MAX];
+	for (int turn = 0; turn < 2; turn++) {
+		if (strncmp(path, mount, n) == 0 && (path[n] == '/' || !path[n]) && !strstr(path + n, "/../"))
+			return snprintf(rest, cap, "%s", path + n) < (int)cap;
+		/* the parent through the kernel, the last name as it is: it may be a mount point's or a link's own */
+		char dir[PATH_MAX];
+		if (snprintf(dir, sizeof(dir), "%s", path) >= (int)sizeof(dir))
+			return false;
+		size_t len = strlen(dir);
+		while (len > 1 && dir[len - 1] == '/')
+			dir[--len] = 0;
+		char *slash = strrchr(dir, '/'), *last = slash + 1;
+		if (turn || strcmp(last, "..") == 0 || strcmp(last, ".") == 0) {
+			if (!realpath(path, real))
+				return false;
+		} else {
+			char parent[PATH_MAX];
+			*slash = 0;
+			if (!realpath(*dir ? dir : "/", parent) ||
+				snprintf(real, sizeof(real), "%s%s%s", strcmp(parent, "/") ? parent : "", "/", last) >= (int)sizeof(real))
+				return false;
+			if (strncmp(real, mount, n) != 0 && !realpath(path, real)) /* its last part may be the link that leads there */
+				return false;
+		}
+		path = real;
+	}
+	if (strncmp(path, mount, n) == 0 && (path[n] == '/' || !path[n]))
+		return snprintf(rest, cap, "%s", path + n) < (int)cap;
+	return false;
+}
+
+/* Two groups of the caller, which may be a PAG's. */
+static uid_t who_of(struct client *client, const struct clientcred *cred)
+{
+	uint32_t groups[2] = {(uint32_t)cred->group0, (uint32_t)cred->group1};
+	uid_t uid = (uid_t)cred->uid, who = client_identity_of(client, uid, groups, 2);
+	/* groups are only said, not proven: they count for the PAG's maker */
+	return who == uid || client_pag_owner(client, who) == uid ? who : client_identity_of(client, uid, NULL, 0);
+}
+
 afs_err rmt_set_pag(struct rpc_call *call, const struct rmt_set_pag_in *in, struct rmt_set_pag_out *out)
 {
-	(void)call, (void)in;
-	out->errornumber = EINVAL; /* tokens belong to users here */
+	if (!proven(call->peer, &in->cred)) {
+		out->errornumber = EPERM;
+		return AFS_OK;
+	}
+	out->newpag = (int32_t)client_pag_new(call->service, (uid_t)in->cred.uid);
+	out->errornumber = out->newpag ? 0 : ENOMEM;
 	return AFS_OK;
 }
 
@@ -82,6 +136,12 @@ afs_err rmt_pioctl(struct rpc_call *call, const struct rmt_pioctl_in *in, struct
 		out->errornumber = EPERM;
 		return AFS_OK;
 	}
-	out->errornumber = pioctl_run(call->service, (uid_t)in->cred.uid, in->cmd, in->InData, call->arena, &out->OutData);
+	const char *path = in->path.p;
+	struct pioctl x = {.client = call->service, .uid = (uid_t)in->cred.uid, .who = who_of(call->service, &in->cred),
+		.path = path && *path && strcmp(path, "__FOO__") != 0 ? path : NULL, .follow = in->follow, .cmd = in->cmd,
+		.in = in->InData, .arena = call->arena};
+	out->errornumber = pioctl_run(&x);
+	if (!out->errornumber)
+		out->OutData = x.out;
 	return AFS_OK;
 }
