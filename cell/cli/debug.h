@@ -13,6 +13,11 @@ enum { VL_UDP = 7003, FS_UDP = 7000 };
  * NULL.  Told: CLI_FAILED. */
 int debug_where(struct cli *c, const char *host, const char *service, uint32_t *ip, uint16_t *port);
 
+/* Does an Rx port answer within a few seconds? */
+bool debug_answers(uint32_t ip, uint16_t port);
+/* Seconds that this clock is ahead of that of a database server.  False: no answer. */
+bool debug_clock(uint32_t ip, uint16_t port, int64_t *ahead);
+
 /* A connection of the peer, as a DEBUG answer tells it. */
 struct debug_conn {
 	uint32_t ip, cid, epoch, serial, call[4], error;

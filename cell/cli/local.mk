@@ -2,7 +2,7 @@
 noinst_LIBRARIES += cell/cli/libcli.a
 cell_cli_libcli_a_SOURCES = %reldir%/acl_text.c %reldir%/acl_text.h %reldir%/call.c %reldir%/cli.c %reldir%/cli.h %reldir%/completion.c %reldir%/commands.def %reldir%/fs.c %reldir%/help.c %reldir%/life.c %reldir%/login.c \
 	%reldir%/handlers.h %reldir%/parse.c %reldir%/parse.h %reldir%/table.c %reldir%/tokens.c
-cell_cli_libcli_a_SOURCES += %reldir%/debug.h %reldir%/rxdebug.c %reldir%/udebug.c
+cell_cli_libcli_a_SOURCES += %reldir%/debug.h %reldir%/doctor.c %reldir%/rxdebug.c %reldir%/udebug.c
 cell_cli_libcli_a_SOURCES += %reldir%/import.c %reldir%/import.h %reldir%/import_mounts.c
 # the administrators' suites
 cell_cli_libcli_a_SOURCES += %reldir%/people.c %reldir%/people.def

@@ -103,7 +103,7 @@ static bool receive(struct asker *a, uint8_t type, int wait_ms)
 	return false;
 }
 
-static bool ask(struct asker *a, uint8_t type, uint32_t kind, uint32_t index)
+static bool ask_times(struct asker *a, uint8_t type, uint32_t kind, uint32_t index, int tries)
 {
 	uint8_t out[HEADER + 8] = {0, 0, 3, 0xe7};
 	const uint32_t words[] = {htonl(kind), htonl(index)};
@@ -114,10 +114,25 @@ static bool ask(struct asker *a, uint8_t type, uint32_t kind, uint32_t index)
 	if (type == DEBUG)
 		memcpy(out + HEADER, words, sizeof(words));
 	size_t len = type == DEBUG ? sizeof(out) : HEADER + 1;
-	for (int i = 0; i < TRIES; i++)
+	for (int i = 0; i < tries; i++)
 		if (send(a->fd, out, len, 0) == (ssize_t)len && receive(a, type, 1000 << i))
 			return true;
 	return false;
+}
+
+static bool ask(struct asker *a, uint8_t type, uint32_t kind, uint32_t index) { return ask_times(a, type, kind, index, TRIES); }
+
+static bool open_asker(struct asker *a, uint32_t ip, uint16_t port)
+{
+	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(ip)};
+	a->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	return a->fd >= 0 && connect(a->fd, (const struct sockaddr *)&sin, sizeof(sin)) == 0;
+}
+
+bool debug_answers(uint32_t ip, uint16_t port)
+{
+	CLEANUP(asker) struct asker a = {.fd = -1, .call = 100};
+	return open_asker(&a, ip, port) && ask_times(&a, VERSION_TYPE, 0, 0, 3);
 }
 
 /* --- answers ------------------------------------------------------------------------------------- */
@@ -473,9 +488,7 @@ int cli_rxdebug(struct cli *c)
 		status = debug_where(c, cli_value(c, "servers"), cli_value(c, "port"), &ip, &port);
 	if (status != CLI_OK)
 		return status;
-	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(ip)};
-	a.fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (a.fd < 0 || connect(a.fd, (const struct sockaddr *)&sin, sizeof(sin)) != 0)
+	if (!open_asker(&a, ip, port))
 		return cli_fail(c, "%s port %u: %s", cli_value(c, "servers"), port, strerror(errno));
 	cli_say(c, "Trying %s (port %u):\n", IPV4(ip), port);
 	if (cli_has(c, "version"))

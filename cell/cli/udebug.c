@@ -42,7 +42,7 @@ static void udebug_cleanup(struct udebug *u)
 	arena_fini(&u->arena);
 }
 
-static int open_conn(struct udebug *u, uint32_t ip, uint16_t port)
+static afs_err open_conn(struct udebug *u, uint32_t ip, uint16_t port)
 {
 	struct rpc_port_config pc = {.name = "udebug"};
 	struct rpc_conn_config cc = {.peer = {ip, port}, .iface = &ubik_vote_iface, .dead_ns = SEC(8)};
@@ -51,7 +51,7 @@ static int open_conn(struct udebug *u, uint32_t ip, uint16_t port)
 	afs_err err = u->pool ? rpc_port_open(&pc, &u->port) : AFS_ENOMEM;
 	if (err == AFS_OK)
 		err = rpc_conn_new(u->port, &cc, &u->conn);
-	return err == AFS_OK ? CLI_OK : cli_fail(u->c, "no UDP port can be opened: %s", afs_err_text(err));
+	return err;
 }
 
 /* --- asking ------------------------------------------------------------------------------------ */
@@ -103,6 +103,18 @@ static afs_err ask_other(struct udebug *u, uint32_t index, struct ubik_sdebug *d
 		*db = (struct ubik_sdebug){.old = out.db};
 	}
 	return err;
+}
+
+bool debug_clock(uint32_t ip, uint16_t port, int64_t *ahead)
+{
+	CLEANUP(udebug) struct udebug u = {};
+	struct ubik_debug db = {};
+	bool clone;
+	int32_t code;
+	if (open_conn(&u, ip, port) != AFS_OK || ask(&u, &db, &clone, &code) != AFS_OK)
+		return false;
+	*ahead = (int64_t)clk_wire_sec(clk_wall()) - db.old.now;
+	return true;
 }
 
 /* --- telling ----------------------------------------------------------------------------------- */
@@ -229,11 +241,12 @@ int cli_udebug(struct cli *c)
 	uint16_t port = VL_UDP;
 	int32_t code;
 	int status = debug_where(c, cli_value(c, "server"), cli_value(c, "port"), &ip, &port);
-	if (status == CLI_OK)
-		status = open_conn(&u, ip, port);
 	if (status != CLI_OK)
 		return status;
-	afs_err err = ask(&u, &db, &clone, &code);
+	afs_err err = open_conn(&u, ip, port);
+	if (err != AFS_OK)
+		return cli_fail(c, "no UDP port can be opened: %s", afs_err_text(err));
+	err = ask(&u, &db, &clone, &code);
 	if (err != AFS_OK)
 		return cli_fail(c, "%s port %u does not tell of a quorum: %s (code %d)%s", cli_value(c, "server"), port, afs_err_text(err), code,
 			cli_value(c, "port") ? "" : "; -port vlserver or -port ptserver names one that does");
