@@ -24,6 +24,18 @@ TESTS += tests/sim/test_path
 tests_sim_test_path_SOURCES = %reldir%/test_path.c
 tests_sim_test_path_LDADD = $(LIBS_SIM)
 
+check_PROGRAMS += tests/sim/test_hours
+TESTS += tests/sim/test_hours
+tests_sim_test_hours_SOURCES = %reldir%/test_hours.c
+tests_sim_test_hours_LDADD = $(LIBS_SIM)
+EXTRA_DIST += %reldir%/seeds.txt
+
+# A thousand simulated hours, the other simulations twenty times longer too.
+.PHONY: check-slow-sim
+check-slow: check-slow-sim
+check-slow-sim: tests/sim/test_hours tests/sim/test_transfer tests/sim/test_hostile
+	for t in $^; do SIM_SEEDS=20 $(AM_TESTS_ENVIRONMENT) $$t || exit 1; done
+
 EXTRA_PROGRAMS += tests/sim/bench_core
 tests_sim_bench_core_SOURCES = %reldir%/bench_core.c
 tests_sim_bench_core_LDADD = $(LIBS_CORE)

@@ -26,8 +26,9 @@ struct sim_end {
 	struct rx_endpoint *ep;
 	struct rx_addr addr;
 	struct sim_end_config config;
-	bool cut, dirty;
+	bool cut, deaf, mute, dirty;
 	mono_ns link_free;
+	int64_t ahead; /* its clock, of the simulation's */
 	unsigned begun, repeated, replied, ended;
 	struct list jobs; /* of the server application */
 };
@@ -76,7 +77,7 @@ struct sim {
 	void (*watch)(void *ctx, mono_ns now, struct rx_addr from, struct rx_addr to,
 		const uint8_t *p, size_t n);
 	void *watch_ctx;
-	bool tracing;
+	bool tracing, flipped;
 	struct sim_trace trace;
 };
 
@@ -100,6 +101,7 @@ uint32_t sim_random(struct sim *s) { return (uint32_t)random64(&s->rng); }
 static uint32_t random_for(void *ctx) { return sim_random(ctx); }
 static bool chance(struct sim *s, uint32_t ppm) { return ppm && sim_random(s) % 1000000 < ppm; }
 static wall_ns wall_for(void *ctx) { return SEC(1700000000) + ((struct sim *)ctx)->now; }
+static mono_ns clock_of(const struct sim_end *e) { return e->sim->now + e->ahead; }
 
 static uint8_t pattern(uint64_t id, uint64_t offset)
 {
@@ -151,7 +153,7 @@ static struct flight *pop(struct sim *s)
 	return top;
 }
 
-static void post(struct sim *s, struct rx_addr from, struct rx_addr to, mono_ns at, const void *p,
+static struct flight *post(struct sim *s, struct rx_addr from, struct rx_addr to, mono_ns at, const void *p,
 	uint32_t n)
 {
 	struct flight *f = mem_alloc(1, sizeof(*f) + n);
@@ -162,6 +164,7 @@ static void post(struct sim *s, struct rx_addr from, struct rx_addr to, mono_ns 
 	f->len = n;
 	memcpy(f->bytes, p, n);
 	push(s, f);
+	return f;
 }
 
 void sim_inject(struct sim *s, struct rx_addr from, struct sim_end *to, const void *p, size_t n)
@@ -177,7 +180,7 @@ static void transmit(struct sim_end *e, const struct rx_datagram *d)
 	expect(s, d->len >= RX_HEADER && d->off + d->len <= d->buf->cap);
 	if (s->watch)
 		s->watch(s->watch_ctx, s->now, e->addr, d->peer, p, d->len);
-	bool lost = e->cut || chance(s, net->loss_ppm) ||
+	bool lost = e->cut || e->mute || chance(s, net->loss_ppm) ||
 		    (net->datagram_max && d->len > net->datagram_max &&
 			    (!d->fragment || net->no_pieces));
 	mono_ns leaves = s->now;
@@ -203,7 +206,11 @@ static void transmit(struct sim_end *e, const struct rx_datagram *d)
 			at += sim_random(s) % (uint64_t)net->jitter;
 		if (chance(s, net->reorder_ppm))
 			at += sim_random(s) % (uint64_t)(4 * net->jitter + USEC(200));
-		post(s, e->addr, d->peer, at, p, d->len);
+		struct flight *f = post(s, e->addr, d->peer, at, p, d->len);
+		if (chance(s, net->flip_ppm)) {
+			f->bytes[sim_random(s) % d->len] ^= (uint8_t)(1u << sim_random(s) % 8);
+			s->flipped = true;
+		}
 	}
 }
 
@@ -211,14 +218,14 @@ static void deliver(struct sim *s, struct flight *f)
 {
 	for (unsigned i = 0; i < s->end_count; i++) {
 		struct sim_end *e = s->ends[i];
-		if (e->addr.ip != f->to.ip || e->addr.port != f->to.port || e->cut)
+		if (e->addr.ip != f->to.ip || e->addr.port != f->to.port || e->cut || e->deaf)
 			continue;
 		struct rx_buf *b = rx_buf_get(s->pool, RX_BUF_MAX);
 		expect(s, b != NULL);
 		memcpy(b->data, f->bytes, f->len);
 		struct rx_datagram d = {
 			.peer = f->from, .local_ip = e->addr.ip, .buf = b, .len = f->len};
-		rx_endpoint_receive(e->ep, s->now, &d);
+		rx_endpoint_receive(e->ep, clock_of(e), &d);
 		rx_buf_unref(b);
 		e->dirty = true;
 	}
@@ -288,20 +295,25 @@ static void write_some(struct job *j)
 			p->cksum = sec->ops->seal(sec, &id, p->buf->data + p->off, p->len, &len);
 			p->len = (uint32_t)len;
 		}
-		rx_call_send(j->call, s->now, list);
+		rx_call_send(j->call, clock_of(j->end), list);
 		j->end->dirty = true;
 	}
 }
 
-/* Opens and checks one packet. */
-static void read_packet(struct job *j, struct rx_packet *p)
+/* Opens and checks one packet; false: it was altered under way, and the connection is given up. */
+static bool read_packet(struct job *j, struct rx_packet *p)
 {
 	struct sim *s = j->end->sim;
 	const struct rx_sec *sec = rx_conn_sec(rx_call_conn(j->call));
 	struct rx_sec_packet id = rx_call_packet_id(j->call, p->seq, true);
 	size_t off, n;
-	expect(s, sec->ops->open(sec, &id, p->cksum, p->buf->data + p->off, p->len, &off, &n) ==
-			  AFS_OK);
+	afs_err err = sec->ops->open(sec, &id, p->cksum, p->buf->data + p->off, p->len, &off, &n);
+	if (err != AFS_OK) {
+		expect(s, s->flipped);
+		rx_packet_free(p);
+		rx_conn_abort(rx_call_conn(j->call), clock_of(j->end), err, sec->ops->code(sec, err));
+		return false;
+	}
 	const uint8_t *data = p->buf->data + p->off + off;
 	bool is_reply = !rx_call_is_server(j->call);
 	for (size_t i = 0; i < n; i++, j->in.offset++) {
@@ -319,10 +331,11 @@ static void read_packet(struct job *j, struct rx_packet *p)
 		}
 		if (!(j->end->config.credulous && !is_reply) &&
 			data[i] != pattern(j->id * 2 + is_reply, j->in.offset))
-			fail_msg("seed %" PRIu64 ": byte %" PRIu64 " of a %s is wrong", s->seed,
-				j->in.offset, is_reply ? "reply" : "request");
+			fail_msg("seed %" PRIu64 " at %.6f s: byte %" PRIu64 " of a %s is wrong (packet %u, byte %zu of %zu)",
+				s->seed, (double)s->now / 1e9, j->in.offset, is_reply ? "reply" : "request", p->seq, i, n);
 	}
 	rx_packet_free(p);
+	return true;
 }
 
 /* --- the server application ---------------------------------------------------------------- */
@@ -331,6 +344,7 @@ static void job_free(struct job *j)
 {
 	list_remove(&j->link);
 	rx_packet_free_list(j->unread);
+	rx_call_set_user(j->call, NULL);
 	rx_call_unref(j->call);
 	mem_free(j);
 }
@@ -347,7 +361,7 @@ static void answer(struct job *j)
 	j->wake = MONO_NEVER;
 	j->answering = true;
 	if (j->ask.verb == SIM_ABORT) {
-		rx_call_abort(j->call, s->now, j->ask.arg);
+		rx_call_abort(j->call, clock_of(j->end), j->ask.arg);
 		j->over = true;
 		return;
 	}
@@ -371,23 +385,30 @@ static void serve(struct job *j)
 	struct rx_packet **tail = &j->unread;
 	while (*tail)
 		tail = &(*tail)->next;
-	*tail = rx_call_receive(j->call, s->now);
+	*tail = rx_call_receive(j->call, clock_of(j->end));
 	bool slow = j->end->config.read_pause > 0;
 	uint32_t n = 0;
 	while (j->unread && !(slow && n == 4)) {
 		struct rx_packet *p = j->unread;
 		j->unread = p->next;
 		bool was = j->asked;
-		read_packet(j, p);
+		if (!read_packet(j, p))
+			return;
 		n++;
 		if (j->asked && !was)
 			first_sight(j);
 	}
 	if (n)
-		rx_call_consumed(j->call, s->now, n);
+		rx_call_consumed(j->call, clock_of(j->end), n);
 	if (slow && j->unread)
 		j->wake = s->now + j->end->config.read_pause;
 	bool all = rx_call_received_all(j->call) && !j->unread;
+	if (all && s->flipped && j->in.offset != ASK_BYTES + j->ask.request_len) {
+		/* a flag is not sealed: whoever turns the one that says "last" makes a request shorter */
+		rx_call_abort(j->call, clock_of(j->end), RX_PROTOCOL_ERROR);
+		j->over = true;
+		return;
+	}
 	if (all)
 		expect(s,
 			j->end->config.credulous || j->in.offset == ASK_BYTES + j->ask.request_len);
@@ -400,6 +421,10 @@ static void server_event(struct sim_end *e, const struct rx_event *ev)
 {
 	struct sim *s = e->sim;
 	struct job *j = rx_call_user(ev->call);
+	if (!j && ev->kind != RX_EV_CALL_NEW) { /* the application is done with it */
+		e->ended += ev->kind == RX_EV_CALL_ENDED;
+		return;
+	}
 	switch (ev->kind) {
 	case RX_EV_CALL_NEW:
 		j = mem_new(struct job);
@@ -462,16 +487,21 @@ static void client_event(const struct rx_event *ev)
 	switch (ev->kind) {
 	case RX_EV_READABLE: {
 		uint32_t n = 0;
-		for (struct rx_packet *p = rx_call_receive(j->call, s->now), *next; p;
+		for (struct rx_packet *p = rx_call_receive(j->call, clock_of(j->end)), *next; p;
 			p = next, n++) {
 			next = p->next;
-			read_packet(j, p);
+			if (!read_packet(j, p)) {
+				rx_packet_free_list(next);
+				client_over(c, AFS_ESEALED, 0);
+				return;
+			}
 		}
-		rx_call_consumed(j->call, s->now, n);
+		rx_call_consumed(j->call, clock_of(j->end), n);
 		if (rx_call_received_all(j->call)) {
-			expect(s, j->in.offset == j->ask.reply_len);
-			rx_call_done(j->call, s->now);
-			client_over(c, AFS_OK, 0);
+			const bool whole = j->in.offset == j->ask.reply_len;
+			expect(s, whole || s->flipped);
+			rx_call_done(j->call, clock_of(j->end));
+			client_over(c, whole ? AFS_OK : AFS_EEOF, 0);
 		}
 		break;
 	}
@@ -491,7 +521,6 @@ static void client_event(const struct rx_event *ev)
 
 static void pump(struct sim_end *e)
 {
-	struct sim *s = e->sim;
 	while (e->dirty) {
 		e->dirty = false;
 		struct rx_event ev;
@@ -504,11 +533,11 @@ static void pump(struct sim_end *e)
 				client_event(&ev);
 		}
 		struct rx_datagram d;
-		while (rx_endpoint_next_datagram(e->ep, s->now, &d))
+		while (rx_endpoint_next_datagram(e->ep, clock_of(e), &d))
 			transmit(e, &d);
 		/* what was sent may have shown a connection to be at its end */
-		if (rx_endpoint_next_tick(e->ep) <= s->now) {
-			rx_endpoint_tick(e->ep, s->now);
+		if (rx_endpoint_next_tick(e->ep) <= clock_of(e)) {
+			rx_endpoint_tick(e->ep, clock_of(e));
 			e->dirty = true;
 		}
 	}
@@ -538,7 +567,8 @@ static mono_ns next_time(struct sim *s)
 {
 	mono_ns at = s->flights ? s->heap[0]->at : MONO_NEVER;
 	for (unsigned i = 0; i < s->end_count; i++) {
-		at = MIN(at, rx_endpoint_next_tick(s->ends[i]->ep));
+		mono_ns tick = rx_endpoint_next_tick(s->ends[i]->ep);
+		at = MIN(at, tick == MONO_NEVER ? tick : tick - s->ends[i]->ahead);
 		list_each(it, &s->ends[i]->jobs) at =
 			MIN(at, list_entry(it, struct job, link)->wake);
 	}
@@ -556,8 +586,8 @@ static void step(struct sim *s)
 	}
 	for (unsigned i = 0; i < s->end_count; i++) {
 		struct sim_end *e = s->ends[i];
-		if (rx_endpoint_next_tick(e->ep) <= s->now) {
-			rx_endpoint_tick(e->ep, s->now);
+		if (rx_endpoint_next_tick(e->ep) <= clock_of(e)) {
+			rx_endpoint_tick(e->ep, clock_of(e));
 			e->dirty = true;
 		}
 		wake_jobs(e);
@@ -634,22 +664,15 @@ static struct rx_sec *accept_conn(void *ctx, struct rx_addr peer, uint16_t servi
 	return index == 2 && e->config.secured ? sim_sec_new(true) : NULL;
 }
 
-struct sim_end *sim_end_new(struct sim *s, const struct sim_end_config *config)
+static struct rx_endpoint *endpoint_new(struct sim_end *e)
 {
-	struct sim_end *e = mem_new(struct sim_end);
-	e->sim = s;
-	e->config = *config;
-	uint32_t n = ++s->end_count;
-	s->ends[n - 1] = e;
-	e->addr = (struct rx_addr){.ip = (config->loopback ? 0x7f000000 : 0x0a000000) + n,
-		.port = (uint16_t)(7000 + n)};
-	list_init(&e->jobs);
+	const struct sim_end_config *config = &e->config;
 	struct rx_endpoint_config c = {
-		.pool = s->pool,
+		.pool = e->sim->pool,
 		.random = random_for,
-		.random_ctx = s,
+		.random_ctx = e->sim,
 		.wall = wall_for,
-		.wall_ctx = s,
+		.wall_ctx = e->sim,
 		.loopback_big = config->loopback,
 		.window = config->window,
 		.conns_max = config->conns_max,
@@ -660,8 +683,37 @@ struct sim_end *sim_end_new(struct sim *s, const struct sim_end_config *config)
 		.accept = accept_conn,
 		.accept_ctx = e,
 	};
-	e->ep = rx_endpoint_new(&c, s->now);
+	return rx_endpoint_new(&c, clock_of(e));
+}
+
+struct sim_end *sim_end_new(struct sim *s, const struct sim_end_config *config)
+{
+	struct sim_end *e = mem_new(struct sim_end);
+	e->sim = s;
+	e->config = *config;
+	uint32_t n = ++s->end_count;
+	s->ends[n - 1] = e;
+	e->addr = (struct rx_addr){.ip = (config->loopback ? 0x7f000000 : 0x0a000000) + n,
+		.port = (uint16_t)(7000 + n)};
+	list_init(&e->jobs);
+	e->ep = endpoint_new(e);
 	return e;
+}
+
+void sim_end_restart(struct sim_end *e)
+{
+	struct sim *s = e->sim;
+	list_each(it, &e->jobs) job_free(list_entry(it, struct job, link));
+	rx_endpoint_free(e->ep);
+	e->ep = endpoint_new(e);
+	e->dirty = true;
+	memset(s->ids_seen, 0, IDS_MAX); /* what the old one ran is not known to the new */
+}
+
+void sim_end_jump(struct sim_end *e, int64_t by)
+{
+	e->ahead += by;
+	e->dirty = true;
 }
 
 struct rx_conn *sim_connect_config(
@@ -670,7 +722,7 @@ struct rx_conn *sim_connect_config(
 	c->peer = to->addr;
 	c->service = SERVICE;
 	c->sec = secured ? sim_sec_new(false) : rx_null_new();
-	return rx_conn_new(from->ep, from->sim->now, c);
+	return rx_conn_new(from->ep, clock_of(from), c);
 }
 
 struct rx_conn *sim_connect(struct sim_end *from, struct sim_end *to, bool secured)
@@ -688,7 +740,7 @@ void sim_disconnect(struct sim_end *from, struct rx_conn *conn)
 struct sim_call *sim_call(struct sim_end *from, struct rx_conn *conn, const struct sim_ask *ask)
 {
 	struct sim *s = from->sim;
-	struct rx_call *call = rx_call_new(conn, s->now);
+	struct rx_call *call = rx_call_new(conn, clock_of(from));
 	if (!call)
 		return NULL;
 	struct sim_call *c = mem_new(struct sim_call);
@@ -710,7 +762,7 @@ struct sim_call *sim_call(struct sim_end *from, struct rx_conn *conn, const stru
 
 void sim_call_cancel(struct sim_call *c)
 {
-	rx_call_abort(c->job.call, c->job.end->sim->now, RX_USER_ABORT);
+	rx_call_abort(c->job.call, clock_of(c->job.end), RX_USER_ABORT);
 	client_over(c, AFS_ECANCELLED, 0);
 }
 
@@ -724,6 +776,7 @@ struct sim_net *sim_network(struct sim *s) { return &s->net; }
 struct rx_endpoint *sim_end_endpoint(struct sim_end *e) { return e->ep; }
 struct rx_addr sim_end_addr(const struct sim_end *e) { return e->addr; }
 void sim_end_cut(struct sim_end *e, bool cut) { e->cut = cut; }
+void sim_end_half(struct sim_end *e, bool deaf, bool mute) { e->deaf = deaf, e->mute = mute; }
 unsigned sim_end_begun(const struct sim_end *e) { return e->begun; }
 unsigned sim_end_repeated(const struct sim_end *e) { return e->repeated; }
 unsigned sim_end_replied(const struct sim_end *e) { return e->replied; }

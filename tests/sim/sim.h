@@ -19,6 +19,7 @@ struct sim_net {
 	uint32_t datagram_max;  /* larger ones vanish without a word, but for those that may be cut in
 	                           pieces; 0: none do */
 	bool no_pieces;         /* those vanish too */
+	uint32_t flip_ppm;      /* a bit is turned; from the first on, calls may fail and end short */
 };
 
 struct sim;
@@ -62,6 +63,11 @@ struct sim_end *sim_end_new(struct sim *s, const struct sim_end_config *config);
 struct rx_endpoint *sim_end_endpoint(struct sim_end *e);
 struct rx_addr sim_end_addr(const struct sim_end *e);
 void sim_end_cut(struct sim_end *e, bool cut); /* the cable is out: nothing comes or goes */
+void sim_end_half(struct sim_end *e, bool deaf, bool mute); /* nothing comes; nothing goes */
+/* The process ends without a word, and another begins at its address.  Not for an end with calls of its own. */
+void sim_end_restart(struct sim_end *e);
+/* Its clock leaps ahead (the machine slept, or the process was stopped). */
+void sim_end_jump(struct sim_end *e, int64_t by);
 /* Calls that the server application began, how often a request's id came twice, and how many ended. */
 unsigned sim_end_begun(const struct sim_end *e);
 unsigned sim_end_repeated(const struct sim_end *e);

@@ -25,8 +25,11 @@ static uint64_t hash(const struct rx_sec_packet *p, const uint8_t *body, size_t 
 	h = mix(h, p->seq);
 	h = mix(h, p->from_client);
 	h = mix(h, n);
-	for (size_t i = 0; i < n; i += 61)
-		h = mix(h, body[i]);
+	for (size_t i = 0; i < n; i += 8) {
+		uint64_t word = 0;
+		memcpy(&word, body + i, MIN(n - i, (size_t)8));
+		h = mix(h, word);
+	}
 	return h;
 }
 
