@@ -153,8 +153,8 @@ static struct flight *pop(struct sim *s)
 	return top;
 }
 
-static struct flight *post(struct sim *s, struct rx_addr from, struct rx_addr to, mono_ns at, const void *p,
-	uint32_t n)
+static struct flight *post(struct sim *s, struct rx_addr from, struct rx_addr to, mono_ns at,
+	const void *p, uint32_t n)
 {
 	struct flight *f = mem_alloc(1, sizeof(*f) + n);
 	f->at = at;
@@ -311,7 +311,8 @@ static bool read_packet(struct job *j, struct rx_packet *p)
 	if (err != AFS_OK) {
 		expect(s, s->flipped);
 		rx_packet_free(p);
-		rx_conn_abort(rx_call_conn(j->call), clock_of(j->end), err, sec->ops->code(sec, err));
+		rx_conn_abort(
+			rx_call_conn(j->call), clock_of(j->end), err, sec->ops->code(sec, err));
 		return false;
 	}
 	const uint8_t *data = p->buf->data + p->off + off;
@@ -331,8 +332,10 @@ static bool read_packet(struct job *j, struct rx_packet *p)
 		}
 		if (!(j->end->config.credulous && !is_reply) &&
 			data[i] != pattern(j->id * 2 + is_reply, j->in.offset))
-			fail_msg("seed %" PRIu64 " at %.6f s: byte %" PRIu64 " of a %s is wrong (packet %u, byte %zu of %zu)",
-				s->seed, (double)s->now / 1e9, j->in.offset, is_reply ? "reply" : "request", p->seq, i, n);
+			fail_msg("seed %" PRIu64 " at %.6f s: byte %" PRIu64
+				 " of a %s is wrong (packet %u, byte %zu of %zu)",
+				s->seed, (double)s->now / 1e9, j->in.offset,
+				is_reply ? "reply" : "request", p->seq, i, n);
 	}
 	rx_packet_free(p);
 	return true;

@@ -49,8 +49,8 @@ static afs_err challenge(struct rx_sec *base, uint8_t *out, size_t cap, size_t *
 	return AFS_OK;
 }
 
-static afs_err respond(struct rx_sec *base, struct rx_conn_id *id, const uint8_t *ch,
-	size_t ch_len, uint8_t *out, size_t cap, size_t *len)
+static afs_err respond(struct rx_sec *base, struct rx_conn_id *id, const uint8_t *ch, size_t ch_len,
+	uint8_t *out, size_t cap, size_t *len)
 {
 	(void)base;
 	if (ch_len != 16 || cap < 32)

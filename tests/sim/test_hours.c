@@ -68,12 +68,23 @@ static void new_faults(struct life *l)
 	net->no_pieces = one_in(l, 2);
 	const unsigned who = below(l, ENDS);
 	switch (below(l, 8)) {
-	case 0: sim_end_cut(l->ends[who], true); break;
-	case 1: sim_end_half(l->ends[who], true, false); break;
-	case 2: sim_end_half(l->ends[who], false, true); break;
-	case 3: sim_end_restart(l->ends[ENDS - 1]); break;
-	case 4: sim_end_jump(l->ends[who], MSEC(1) << below(l, 18)); break;
-	default: break;
+	case 0:
+		sim_end_cut(l->ends[who], true);
+		break;
+	case 1:
+		sim_end_half(l->ends[who], true, false);
+		break;
+	case 2:
+		sim_end_half(l->ends[who], false, true);
+		break;
+	case 3:
+		sim_end_restart(l->ends[ENDS - 1]);
+		break;
+	case 4:
+		sim_end_jump(l->ends[who], MSEC(1) << below(l, 18));
+		break;
+	default:
+		break;
 	}
 }
 
@@ -83,7 +94,8 @@ static void begin_call(struct life *l)
 	if (rx_conn_error(l->conns[i], NULL) != AFS_OK || one_in(l, 20))
 		conn_renew(l, i);
 	const struct sim_ask ask = {
-		.verb = (enum sim_verb[]){SIM_ECHO_LEN, SIM_ECHO_LEN, SIM_ECHO_LEN, SIM_ABORT, SIM_SLOW, SIM_EARLY}[below(l, 6)],
+		.verb = (enum sim_verb[]){SIM_ECHO_LEN, SIM_ECHO_LEN, SIM_ECHO_LEN, SIM_ABORT,
+			SIM_SLOW, SIM_EARLY}[below(l, 6)],
 		.arg = 1 + (int32_t)below(l, 3000),
 		.request_len = below(l, 1u << below(l, 17)),
 		.reply_len = below(l, 1u << below(l, 17)),
@@ -100,14 +112,15 @@ static void judge(struct life *l, const char *when)
 		if (sim_end_repeated(l->ends[i]))
 			fail_msg("seed %" PRIu64 ", %s: a call ran twice", seed, when);
 	if (sim_pool_used(l->s) > POOL_MOST)
-		fail_msg("seed %" PRIu64 ", %s: %zu bytes of buffers", seed, when, sim_pool_used(l->s));
+		fail_msg("seed %" PRIu64 ", %s: %zu bytes of buffers", seed, when,
+			sim_pool_used(l->s));
 	for (unsigned i = 0; i < l->count; i++) {
 		struct sim_call *c = l->calls[i];
 		if (!sim_call_over(c))
 			continue;
 		if (sim_call_took(c) > deadline + SEC(2))
-			fail_msg("seed %" PRIu64 ", %s: call %u took %.1f s (%s)", seed, when, i, (double)sim_call_took(c) / 1e9,
-				afs_err_name(sim_call_err(c)));
+			fail_msg("seed %" PRIu64 ", %s: call %u took %.1f s (%s)", seed, when, i,
+				(double)sim_call_took(c) / 1e9, afs_err_name(sim_call_err(c)));
 	}
 }
 
@@ -117,7 +130,8 @@ static void live(uint64_t seed)
 	const struct sim_net none = {};
 	l = (struct life){.s = sim_new(seed, &none)};
 	for (int i = 0; i < ENDS; i++) {
-		const struct sim_end_config ec = {.secured = true, .window = one_in(&l, 2) ? 4 + below(&l, 252) : 0,
+		const struct sim_end_config ec = {.secured = true,
+			.window = one_in(&l, 2) ? 4 + below(&l, 252) : 0,
 			.read_pause = one_in(&l, 4) ? USEC(100) << below(&l, 6) : 0};
 		l.ends[i] = sim_end_new(l.s, &ec);
 	}
@@ -144,7 +158,8 @@ static void live(uint64_t seed)
 		const struct sim_ask ask = {.request_len = 20000, .reply_len = 20000};
 		struct sim_call *c = sim_call(l.ends[i % 2], l.conns[i], &ask);
 		if (!c || !sim_run(l.s, SEC(30)) || sim_call_err(c) != AFS_OK)
-			fail_msg("seed %" PRIu64 ": a new call fails although the network is well", seed);
+			fail_msg("seed %" PRIu64 ": a new call fails although the network is well",
+				seed);
 	}
 	for (int i = 0; i < CONNS; i++)
 		sim_disconnect(l.ends[i % 2], l.conns[i]);
