@@ -61,7 +61,7 @@ void cb_housekeep(struct cb *cb, mono_ns now);
 
 /* The caller's client, referenced: cb_client_end() it.  Waits (see above).  AFS_EDEAD: the client
  * cannot be called back; AFS_EVBUSY: being met, or too many are; AFS_EAGAIN: the cell cannot tell
- * who it is now; AFS_ENOMEM. */
+ * who it is now; AFS_EWAIT: this call must not wait, and would have to; AFS_ENOMEM. */
 afs_err cb_client_begin(struct cb *cb, struct rpc_call *call, struct cb_client **out);
 void cb_client_end(struct cb_client *c);
 static inline void cb_client_cleanup(struct cb_client **c)

@@ -15,23 +15,24 @@ void cb_grant(struct cb *cb, struct cb_client *c, const struct AFSFid *fid, enum
 {
 	struct cb_grant g;
 	*out = (struct AFSCallBack){CB_VERSION, 0, CB_DROPPED};
-	if (cb_promise(cb->table, fid, &c->host->holder, now, kind, &g) != AFS_OK)
-		return; /* the client asks again when it needs to know */
+	afs_err err = cb_promise(cb->table, fid, &c->host->holder, now, kind, false, &g);
+	if (err == AFS_ENOSPC) { /* somebody must make room, and will be told by the housekeeper */
+		mtx_lock(&cb->lock);
+		if (cb->evicted_n < CB_QUEUE_EVICTED && !cb->stopping)
+			err = cb_promise(cb->table, fid, &c->host->holder, now, kind, true, &g);
+		if (err == AFS_OK && g.evicted) {
+			struct fs_host *host = container_of(g.evicted, struct fs_host, holder);
+			cb->evicted[cb->evicted_n++] = (struct cb_evicted){host, g.evicted_fid};
+			atomic_fetch_add(&cb->count.evicted, 1);
+			cond_signal(&cb->work);
+		}
+		mtx_unlock(&cb->lock);
+	}
+	if (err != AFS_OK) /* the housekeeper is behind: no promise is better than one that nobody
+			    * is told of; the client asks again when it needs to know */
+		return;
 	*out = (struct AFSCallBack){CB_VERSION, g.seconds, CB_SHARED};
 	atomic_fetch_add(&cb->count.promises, 1);
-	if (!g.evicted)
-		return;
-	atomic_fetch_add(&cb->count.evicted, 1);
-	struct fs_host *host = container_of(g.evicted, struct fs_host, holder);
-	mtx_lock(&cb->lock);
-	bool queued = cb->evicted_n < CB_QUEUE_EVICTED && !cb->stopping;
-	if (queued) {
-		cb->evicted[cb->evicted_n++] = (struct cb_evicted){host, g.evicted_fid};
-		cond_signal(&cb->work);
-	}
-	mtx_unlock(&cb->lock);
-	if (!queued) /* the housekeeper is behind: whoever fills the table does its work */
-		cb_tell(cb, &(struct cb_target){.host = host, .fids = {g.evicted_fid}, .n = 1}, 1);
 }
 
 static void delay(struct cb *cb, const struct cb_target *t, bool went_down)

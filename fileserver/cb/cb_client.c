@@ -149,6 +149,10 @@ afs_err cb_client_begin(struct cb *cb, struct rpc_call *call, struct cb_client *
 	}
 	mtx_unlock(&cb->lock);
 
+	if (call->must_not_wait) {
+		cb_host_unref(host);
+		return AFS_EWAIT;
+	}
 	if (!host)
 		TRY(cb_meet(cb, call->peer, rpc_call_port(call), epoch, call->now, &host));
 	mtx_lock(&cb->lock);

@@ -355,7 +355,7 @@ static void take_locked(
 }
 
 static afs_err promise_locked(struct cb_table *t, const struct AFSFid *fid, struct cb_holder *h,
-	mono_ns now, enum cb_kind kind, struct cb_grant *out)
+	mono_ns now, enum cb_kind kind, bool evict, struct cb_grant *out)
 {
 	if (h->closed)
 		return AFS_EAGAIN;
@@ -373,6 +373,8 @@ static afs_err promise_locked(struct cb_table *t, const struct AFSFid *fid, stru
 		push_back(t, &t->holders[holder].promises, BY_HOLDER, mine);
 	} else {
 		if (t->count == t->max) {
+			if (!evict)
+				return AFS_ENOSPC;
 			num victim = victim_locked(t, holder);
 			const struct promise *p = &t->promises[victim];
 			grant.evicted = cb_holder_ref(t->holders[p->holder].holder);
@@ -394,13 +396,13 @@ static afs_err promise_locked(struct cb_table *t, const struct AFSFid *fid, stru
 }
 
 afs_err cb_promise(struct cb_table *t, const struct AFSFid *fid, struct cb_holder *h, mono_ns now,
-	enum cb_kind kind, struct cb_grant *out)
+	enum cb_kind kind, bool evict, struct cb_grant *out)
 {
 	struct AFSFid key = *fid;
 	if (kind == CB_KIND_VOLUME)
 		key.Vnode = key.Unique = 0;
 	mtx_lock(&t->lock);
-	afs_err err = promise_locked(t, &key, h, now, kind, out);
+	afs_err err = promise_locked(t, &key, h, now, kind, evict, out);
 	mtx_unlock(&t->lock);
 	return err;
 }

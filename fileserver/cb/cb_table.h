@@ -60,9 +60,10 @@ enum { CB_LIFE_MAX_S = 86400 };
 
 /* Promise `h` word of changes to `fid` for a life that depends on `kind` and on how many hold it
  * already.  A repeated promise only moves the expiry.  AFS_EAGAIN: the holder is closed; promise
- * nothing and reply without. */
+ * nothing and reply without.  AFS_ENOSPC: another would have to go, and `evict` does not say that it
+ * may. */
 afs_err cb_promise(struct cb_table *t, const struct AFSFid *fid, struct cb_holder *h, mono_ns now,
-	enum cb_kind kind, struct cb_grant *out);
+	enum cb_kind kind, bool evict, struct cb_grant *out);
 /* Take live promises on `fid` from everybody but `except` (NULL: from everybody).  Writes at most
  * `cap` referenced holders and gives their number; a full array may mean that there are more. */
 size_t cb_take(struct cb_table *t, const struct AFSFid *fid, const struct cb_holder *except,

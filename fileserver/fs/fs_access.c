@@ -163,7 +163,9 @@ static void judge(struct fs_access *a)
 
 afs_err fs_access_again(struct fs_access *a)
 {
-	TRY(vs_node_get(a->vol, vs_fid(&a->fid), &a->node));
+	TRY(a->call->must_not_wait ?
+			vs_node_peek(a->fs->store, a->fid.Volume, vs_fid(&a->fid), 0, &a->vol, &a->node) :
+			vs_node_get(a->vol, vs_fid(&a->fid), &a->node));
 	judge(a);
 	return AFS_OK;
 }
@@ -176,7 +178,7 @@ afs_err fs_access_turn(struct fs_access *a, const struct AFSFid *fid)
 		vs_volume_unref(a->vol);
 		a->vol = NULL;
 	}
-	if (!a->vol)
+	if (!a->vol && !a->call->must_not_wait)
 		TRY(vs_volume_enter(a->fs->store, fid->Volume, &a->vol));
 	a->fid = *fid;
 	return fs_access_again(a);
@@ -186,8 +188,16 @@ afs_err fs_access_begin(
 	struct fileserver *fs, struct rpc_call *call, const struct AFSFid *fid, struct fs_access *a)
 {
 	TRY(fs_access_caller(fs, call, a));
-	TRY(fs_access_turn(a, fid));
-	vs_volume_count_use(a->vol, a->who.now);
+	if (!call->must_not_wait) {
+		TRY(fs_access_turn(a, fid));
+		vs_volume_count_use(a->vol, a->who.now);
+		return AFS_OK;
+	}
+	if (!fid->Volume || !fid->Vnode)
+		return AFS_EINVAL;
+	a->fid = *fid;
+	TRY(vs_node_peek(fs->store, fid->Volume, vs_fid(fid), a->who.now, &a->vol, &a->node));
+	judge(a);
 	return AFS_OK;
 }
 

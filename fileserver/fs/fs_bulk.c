@@ -12,7 +12,6 @@ static afs_err bulk(struct rpc_call *call, const struct AFSFid *fids, uint32_t n
 {
 	struct fileserver *fs = call->service;
 	CLEANUP(fs_access) struct fs_access a = {0};
-	fs_count(fs, fetches, 1);
 
 	if (n == 0)
 		return rpc_refuse(call, EINVAL); /* stock does not translate this one */
@@ -33,7 +32,7 @@ static afs_err bulk(struct rpc_call *call, const struct AFSFid *fids, uint32_t n
 			synced = true;
 			continue;
 		}
-		if (!with_errors)
+		if (!with_errors || err == AFS_EWAIT)
 			return err;
 		(*cb)[i] = (struct AFSCallBack){0};
 		(*st)[i] = (struct AFSFetchStatus){
@@ -41,6 +40,7 @@ static afs_err bulk(struct rpc_call *call, const struct AFSFid *fids, uint32_t n
 			.errorCode = (uint32_t)fs_code_for(fs, call, err),
 		};
 	}
+	fs_count(fs, fetches, 1);
 	return AFS_OK;
 }
 

@@ -17,11 +17,11 @@ afs_err fs_fetch_status(
 {
 	struct fileserver *fs = call->service;
 	CLEANUP(fs_access) struct fs_access a = {0};
-	fs_count(fs, fetches, 1);
 
 	TRY(fs_access_begin(fs, call, &in->Fid, &a));
 	TRY(fs_status_of(&a, false, &out->OutStatus, &out->CallBack));
 	fs_reply_sync(&a, &out->Sync);
+	fs_count(fs, fetches, 1);
 	return AFS_OK;
 }
 

@@ -190,12 +190,17 @@ static void roll_days(struct vs_header *h, wall_ns now)
 	h->day_use_date = now / day * day;
 }
 
-void vs_volume_count_use(struct vs_volume *v, wall_ns now)
+void vs_volume_use_locked(struct vs_volume *v, wall_ns now)
 {
-	mtx_lock(&v->lock);
 	roll_days(&v->h, now);
 	v->h.day_use++;
 	v->h.access = now;
 	v->use_unsaved++;
+}
+
+void vs_volume_count_use(struct vs_volume *v, wall_ns now)
+{
+	mtx_lock(&v->lock);
+	vs_volume_use_locked(v, now);
 	mtx_unlock(&v->lock);
 }

@@ -177,6 +177,7 @@ void vs_volume_checkpoint_locked(struct vs_volume *v);
 /* Before the first extent file is made: a crash from here on leaves files to sweep. */
 afs_err vs_volume_mark_dirty_locked(struct vs_volume *v);
 void vs_volume_save_use_locked(struct vs_volume *v);
+void vs_volume_use_locked(struct vs_volume *v, wall_ns now);
 /* Into the store's table, with its lock held if `locked`.  AFS_EVOLEXISTS. */
 afs_err vs_volume_add(struct vs_partition *p, afs_volid id, bool locked, struct vs_volume **out);
 afs_err vs_group_make(struct vs_partition *p, int parent_fd, const char *name,
@@ -206,6 +207,8 @@ afs_err vs_err_of_errno(int eno);
 /* vnode.c */
 afs_err vs_vnode_get(struct vs_volume *v, struct vs_fid fid, struct vs_vnode **out);
 struct vs_vnode *vs_vnode_find(struct vs_volume *v, uint32_t vnode); /* cached, or NULL */
+/* As vs_node_get, from memory; AFS_EWAIT: not there. */
+afs_err vs_node_cached(struct vs_volume *v, struct vs_fid fid, struct vs_node *out);
 afs_err vs_vnode_get_dir(struct vs_volume *v, struct vs_fid fid,
 	struct vs_vnode **out); /* AFS_ENOTDIR; object loaded */
 afs_err vs_vnode_load_dir(struct vs_volume *v, struct vs_vnode *vn);

@@ -245,6 +245,12 @@ struct vs_node {
 };
 afs_err vs_node_get(struct vs_volume *v, struct vs_fid fid, struct vs_node *out);
 
+/* vs_volume_enter (when *vol is NULL), vs_volume_count_use (unless `now` is 0) and vs_node_get
+ * together, for a thread that must not wait: AFS_EWAIT when another holds the volume or something
+ * would have to be read from disk, with nothing done.  On AFS_OK *vol is referenced. */
+afs_err vs_node_peek(struct vs_store *s, afs_volid id, struct vs_fid fid, wall_ns now,
+	struct vs_volume **vol, struct vs_node *out);
+
 /* A name in a directory.  AFS_ENOTDIR, AFS_ENOENT.  "." and ".." are found. */
 afs_err vs_lookup(struct vs_volume *v, struct vs_fid dir, const char *name, struct vs_fid *out);
 

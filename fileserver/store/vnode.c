@@ -357,6 +357,14 @@ static afs_err node_get_locked(struct vs_volume *v, struct vs_fid fid, struct vs
 	return AFS_OK;
 }
 
+afs_err vs_node_cached(struct vs_volume *v, struct vs_fid fid, struct vs_node *out)
+{
+	const struct vs_vnode *vn = vs_vnode_find(v, fid.vnode);
+	if (!vn || (vn->row.st.type != AFS_DIR && !vs_vnode_find(v, vn->row.st.parent.vnode)))
+		return AFS_EWAIT;
+	return node_get_locked(v, fid, out);
+}
+
 afs_err vs_node_get(struct vs_volume *v, struct vs_fid fid, struct vs_node *out)
 {
 	TRY(vs_volume_lock(v, true));

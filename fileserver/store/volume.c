@@ -661,6 +661,32 @@ afs_err vs_volume_enter(struct vs_store *s, afs_volid id, struct vs_volume **out
 	return AFS_OK;
 }
 
+afs_err vs_node_peek(struct vs_store *s, afs_volid id, struct vs_fid fid, wall_ns now,
+	struct vs_volume **vol, struct vs_node *out) NO_TSA
+{
+	struct vs_volume *v = *vol ? *vol : find(s, NULL, id);
+	if (!v)
+		return AFS_ENOVOL;
+	afs_err err = AFS_EWAIT;
+	if (mtx_trylock(&v->lock)) {
+		if (v->db && !v->broken && !v->deleted)
+			err = judge(v, true);
+		if (err == AFS_OK)
+			err = vs_node_cached(v, fid, out);
+		if (err == AFS_OK) {
+			v->used = true;
+			if (now)
+				vs_volume_use_locked(v, now);
+		}
+		mtx_unlock(&v->lock);
+	}
+	if (err == AFS_OK)
+		*vol = v;
+	else if (!*vol)
+		vs_volume_unref(v);
+	return err;
+}
+
 afs_err vs_volume_claim(struct vs_volume *v, enum vs_claim claim)
 {
 	TRY(vs_volume_lock(v, false));

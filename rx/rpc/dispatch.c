@@ -151,7 +151,8 @@ static void ready(struct rpc_stream *s, mono_ns now)
 	struct rpc_port *port = s->port;
 	s->state = RPC_READY;
 	s->begun = now;
-	if (s->decoded && s->pub.proc->shape == RPC_INLINE) {
+	s->queued = !s->decoded || (s->pub.proc->shape != RPC_INLINE && s->pub.proc->shape != RPC_QUICK);
+	if (!s->queued) {
 		s->next = NULL;
 		*port->inline_tail = s;
 		port->inline_tail = &s->next;
@@ -256,13 +257,31 @@ static afs_err run(struct rpc_stream *s, rpc_handler *handler)
 	return reply(s, out);
 }
 
+/* A quick call has to wait after all: it begins again on a worker, which has the stream from here on. */
+static afs_err hand_over(struct rpc_stream *s)
+{
+	struct rpc_port *port = s->port;
+	rpc_stream_drop(s);
+	s->queued = true;
+	s->pub.must_not_wait = false;
+	atomic_fetch_sub(&port->running, 1);
+	atomic_fetch_add(&port->waiting, 1);
+	afs_err err = port->driver->submit(port, s);
+	if (err == AFS_OK)
+		return AFS_OK;
+	atomic_fetch_sub(&port->waiting, 1);
+	atomic_fetch_add(&port->running, 1);
+	atomic_fetch_add(&port->overloaded, 1);
+	return AFS_EOVERLOAD;
+}
+
 struct rpc_stream *rpc_stream_serve(struct rpc_stream *s)
 {
 	struct rpc_stream *next = s->next;
 	struct rpc_port *port = s->port;
 	const struct rpc_service *svc = s->service;
 	int32_t code = 0;
-	if (!s->decoded || s->pub.proc->shape != RPC_INLINE)
+	if (s->queued)
 		atomic_fetch_sub(&port->waiting, 1);
 	if (rpc_call_is_over(&s->pub)) {
 		rpc_stream_release(s, false, 0, false);
@@ -283,7 +302,13 @@ struct rpc_stream *rpc_stream_serve(struct rpc_stream *s)
 	}
 	atomic_fetch_add(&port->running, 1);
 	s->pub.now = clk_mono();
+	s->pub.must_not_wait = !s->queued && s->pub.proc->shape == RPC_QUICK;
 	afs_err err = run(s, svc->handlers[s->pub.proc - s->pub.iface->procs]);
+	if (err == AFS_EWAIT && s->pub.must_not_wait) {
+		err = hand_over(s);
+		if (err == AFS_OK)
+			return next;
+	}
 	if (err != AFS_OK) {
 		rpc_stream_drop(s);
 		code = code_of(s, err);

@@ -22,6 +22,7 @@ struct rpc_call {
 	const struct rpc_proc *proc;
 	const struct rx_caller *caller; /* who asks; all zero for anonymous */
 	bool superuser;                 /* the cell's rule said so (struct rpc_service.superuser) */
+	bool must_not_wait;             /* a QUICK row on the I/O thread: AFS_EWAIT rather than wait */
 	struct rx_addr peer;
 	struct arena *arena;            /* lives as long as the call */
 	mono_ns now;                    /* when the call began to run */

@@ -88,6 +88,7 @@ struct rpc_stream {
 	uint32_t body;               /* body_max as last seen */
 	bool wrote_last;
 	int32_t refuse_code;         /* rpc_refuse */
+	bool queued;                 /* served: by the workers, not by the I/O thread */
 	bool decoded;                /* served: `in_args` is decoded */
 	void *in_args;
 	size_t args_used;            /* bytes of opcode and arguments at the front of the stream */

@@ -16,6 +16,8 @@ enum rpc_shape {
 	RPC_UNARY,  /* arguments, then results */
 	RPC_SPLIT,  /* raw bytes follow the arguments or precede the results, or both */
 	RPC_INLINE, /* as UNARY, and the handler never waits: it runs on the I/O thread */
+	RPC_QUICK,  /* as UNARY, and the handler seldom waits: it is tried on the I/O thread first, with
+	             * rpc_call.must_not_wait; AFS_EWAIT, with nothing done, sends it to a worker */
 };
 enum rpc_need {
 	RPC_ANYONE,

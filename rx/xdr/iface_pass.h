@@ -100,12 +100,14 @@ static rpc_handler *const RPC_CAT(RPC_PREFIX, _, handlers)[] = {
 			RPC_PREFIX, _op_, fn)], in, out, res);                                     \
 	}
 #define RPC_STUB_INLINE(fn) RPC_STUB_UNARY(fn)
+#define RPC_STUB_QUICK(fn) RPC_STUB_UNARY(fn)
 #define RPC_STUB_SPLIT(fn)
 #define RPC(code, wire, fn, shape_, need_, effect_) RPC_STUB_##shape_(fn)
 #include RPC_ROWS
 #undef RPC
 #undef RPC_STUB_UNARY
 #undef RPC_STUB_INLINE
+#undef RPC_STUB_QUICK
 #undef RPC_STUB_SPLIT
 #endif
 

@@ -11,7 +11,7 @@ static afs_err promise(
 	struct cb_table *t, const struct AFSFid *fid, struct cb_holder *h, mono_ns now)
 {
 	struct cb_grant g;
-	afs_err err = cb_promise(t, fid, h, now, CB_KIND_FILE, &g);
+	afs_err err = cb_promise(t, fid, h, now, CB_KIND_FILE, true, &g);
 	if (err == AFS_OK && g.evicted)
 		cb_holder_unref(g.evicted);
 	return err;
@@ -93,7 +93,7 @@ static void the_server_keeps_a_promise_three_minutes_longer_than_it_says(void **
 	struct cb_holder a;
 	cb_holder_init(&a, nothing);
 	struct cb_grant g;
-	assert_ok(cb_promise(t, &doc, &a, SEC(10), CB_KIND_FILE, &g));
+	assert_ok(cb_promise(t, &doc, &a, SEC(10), CB_KIND_FILE, true, &g));
 	mono_ns said = SEC(10) + SEC(g.seconds);
 	cb_expire(t, said + SEC(179));
 	assert_int_equal(take(t, &doc, NULL, said + SEC(179)), 1);
@@ -117,7 +117,7 @@ static void lives_shorten_with_the_number_of_holders(void **state)
 		struct cb_holder last;
 		cb_holder_init(&last, nothing);
 		struct cb_grant g;
-		assert_ok(cb_promise(t, &doc, &last, 0, CB_KIND_FILE, &g));
+		assert_ok(cb_promise(t, &doc, &last, 0, CB_KIND_FILE, true, &g));
 		assert_in_range(g.seconds, want[i].seconds, want[i].seconds + 127);
 		cb_table_free(t);
 	}
@@ -130,9 +130,9 @@ static void bulk_calls_count_as_22_more_holders_and_volumes_live_two_hours(void 
 	struct cb_holder a;
 	cb_holder_init(&a, nothing);
 	struct cb_grant g;
-	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_BULK, &g));
+	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_BULK, true, &g));
 	assert_in_range(g.seconds, 1800, 1927);
-	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_VOLUME, &g));
+	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_VOLUME, true, &g));
 	assert_in_range(g.seconds, 7200, 7327);
 	cb_table_free(t);
 }
@@ -144,8 +144,8 @@ static void all_objects_of_a_fixed_volume_share_one_promise(void **state)
 	struct cb_holder a;
 	cb_holder_init(&a, nothing);
 	struct cb_grant g;
-	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_VOLUME, &g));
-	assert_ok(cb_promise(t, &other, &a, 0, CB_KIND_VOLUME, &g));
+	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_VOLUME, true, &g));
+	assert_ok(cb_promise(t, &other, &a, 0, CB_KIND_VOLUME, true, &g));
 	assert_int_equal(cb_count(t), 1);
 	assert_int_equal(take(t, &(struct AFSFid){5, 0, 0}, NULL, 0), 1);
 	cb_table_free(t);
@@ -159,12 +159,12 @@ static void a_full_table_takes_from_who_holds_most_what_was_renewed_longest_ago(
 	cb_holder_init(&a, nothing);
 	cb_holder_init(&b, nothing);
 	struct cb_grant g;
-	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_FILE, &g));       /* 4 h */
-	assert_ok(cb_promise(t, &other, &a, 0, CB_KIND_BULK, &g));     /* 30 min */
-	assert_ok(cb_promise(t, &elsewhere, &a, 0, CB_KIND_FILE, &g)); /* 4 h */
+	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_FILE, true, &g));       /* 4 h */
+	assert_ok(cb_promise(t, &other, &a, 0, CB_KIND_BULK, true, &g));     /* 30 min */
+	assert_ok(cb_promise(t, &elsewhere, &a, 0, CB_KIND_FILE, true, &g)); /* 4 h */
 	assert_null(g.evicted);
-	assert_ok(cb_promise(t, &doc, &a, SEC(1), CB_KIND_FILE, &g)); /* renewed */
-	assert_ok(cb_promise(t, &doc, &b, SEC(1), CB_KIND_FILE, &g));
+	assert_ok(cb_promise(t, &doc, &a, SEC(1), CB_KIND_FILE, true, &g)); /* renewed */
+	assert_ok(cb_promise(t, &doc, &b, SEC(1), CB_KIND_FILE, true, &g));
 	assert_ptr_equal(g.evicted, &a);
 	assert_true(fid_equal(&g.evicted_fid, &other));
 	cb_holder_unref(g.evicted);
@@ -202,11 +202,11 @@ static void lives_may_be_longer_by_configuration(void **state)
 	cb_holder_init(&a, nothing);
 	struct cb_grant g;
 	cb_table_set_life(t, CB_LIFE_MAX_S);
-	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_FILE, &g));
+	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_FILE, true, &g));
 	assert_in_range(g.seconds, 86400, 86400 + 127);
-	assert_ok(cb_promise(t, &other, &a, 0, CB_KIND_BULK, &g)); /* an eighth, as the classic ones */
+	assert_ok(cb_promise(t, &other, &a, 0, CB_KIND_BULK, true, &g)); /* an eighth, as the classic ones */
 	assert_in_range(g.seconds, 10800, 10800 + 127);
-	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_VOLUME, &g));
+	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_VOLUME, true, &g));
 	assert_in_range(g.seconds, 86400, 86400 + 127);
 	assert_int_equal(take(t, &doc, NULL, SEC(86400)), 1);
 	cb_table_free(t);
@@ -221,8 +221,8 @@ static void making_room_on_the_same_fid_keeps_the_table_whole(void **state)
 	cb_holder_init(&a, nothing);
 	cb_holder_init(&b, nothing);
 	struct cb_grant g;
-	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_FILE, &g));
-	assert_ok(cb_promise(t, &doc, &b, 0, CB_KIND_FILE, &g));
+	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_FILE, true, &g));
+	assert_ok(cb_promise(t, &doc, &b, 0, CB_KIND_FILE, true, &g));
 	assert_ptr_equal(g.evicted, &a);
 	cb_holder_unref(g.evicted);
 	assert_int_equal(cb_count_on(t, &doc), 1);
@@ -238,9 +238,9 @@ static void expired_promises_make_room_before_live_ones_do(void **state)
 	struct cb_holder a;
 	cb_holder_init(&a, nothing);
 	struct cb_grant g;
-	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_BULK, &g));
-	assert_ok(cb_promise(t, &other, &a, 0, CB_KIND_FILE, &g));
-	assert_ok(cb_promise(t, &elsewhere, &a, SEC(3600), CB_KIND_FILE, &g));
+	assert_ok(cb_promise(t, &doc, &a, 0, CB_KIND_BULK, true, &g));
+	assert_ok(cb_promise(t, &other, &a, 0, CB_KIND_FILE, true, &g));
+	assert_ok(cb_promise(t, &elsewhere, &a, SEC(3600), CB_KIND_FILE, true, &g));
 	assert_null(g.evicted);
 	cb_table_free(t);
 }
@@ -340,7 +340,7 @@ static void the_table_agrees_with_a_simple_model(void **state)
 		case 0:
 		case 1: {
 			struct cb_grant g;
-			assert_ok(cb_promise(t, &fid, &h[k], now, CB_KIND_FILE, &g));
+			assert_ok(cb_promise(t, &fid, &h[k], now, CB_KIND_FILE, true, &g));
 			assert_null(g.evicted);
 			until[f][k] = now + SEC(g.seconds) + SEC(180);
 			break;
