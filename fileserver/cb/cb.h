@@ -84,6 +84,9 @@ const struct fs_cps *cb_client_host_groups(const struct cb_client *c);
  * housekeeper).  Call it BEFORE reading what the reply will say. */
 void cb_grant(struct cb *cb, struct cb_client *c, const struct AFSFid *fid, enum cb_kind kind,
 	mono_ns now, struct AFSCallBack *out);
+/* The same for several of one kind. */
+void cb_grant_all(struct cb *cb, struct cb_client *c, const struct AFSFid *fids, size_t n,
+	enum cb_kind kind, mono_ns now, struct AFSCallBack *out);
 /* Tell every other holder; `c` NULL: every holder.  Returns when each was told or is known not to
  * answer (then it is told when it comes back).  Call it after the change and before the reply. */
 void cb_break(struct cb *cb, const struct AFSFid *fids, size_t n, struct cb_client *c, mono_ns now);

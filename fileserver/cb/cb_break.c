@@ -49,6 +49,26 @@ static void delay(struct cb *cb, const struct cb_target *t, bool went_down)
 		log_warn("cb.host.down host=%s fids=%zu", cb_addr_text(t->to, a), t->n);
 }
 
+void cb_grant_all(struct cb *cb, struct cb_client *c, const struct AFSFid *fids, size_t n,
+	enum cb_kind kind, mono_ns now, struct AFSCallBack *out)
+{
+	struct cb_grant g[CB_FIDS_MAX];
+	while (n) {
+		size_t some = MIN(n, ARRAY_SIZE(g));
+		size_t given = cb_promise_all(cb->table, fids, some, &c->host->holder, now, kind, g);
+		for (size_t i = 0; i < given; i++)
+			out[i] = (struct AFSCallBack){CB_VERSION, g[i].seconds, CB_SHARED};
+		atomic_fetch_add(&cb->count.promises, given);
+		if (given < some) { /* a full table, or an end: one by one */
+			cb_grant(cb, c, &fids[given], kind, now, &out[given]);
+			given++;
+		}
+		fids += given;
+		out += given;
+		n -= given;
+	}
+}
+
 /* Begin at one address; NULL: it could not even begin. */
 static void *begin(struct cb *cb, struct rx_addr to, const struct cb_target *t)
 {

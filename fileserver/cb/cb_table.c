@@ -19,6 +19,7 @@ enum {
 	SLOTS = 1024,       /* 36 hours: more than the longest life */
 	LOOK_AT_MOST = 65536, /* entries looked at under the lock at once */
 	CLASSIC_MINUTES = 240,
+	FEW = 4, /* holders of one object that are looked through */
 };
 
 typedef uint32_t num;
@@ -53,7 +54,8 @@ struct cb_table {
 	struct promise *promises; /* [1..max] */
 	struct entry *entries;    /* [1..max] */
 	num *pair_buckets, *fid_buckets;
-	uint32_t buckets_mask, max, count, entries_count;
+	uint32_t buckets_mask, buckets_max; /* they grow with what is promised: few are near at hand */
+	uint32_t max, count, entries_count;
 	num promises_used, entries_used; /* the highest that was ever in use */
 	num free_promise, free_entry;
 	struct holder_at *holders; /* [1..holders_n] */
@@ -92,9 +94,10 @@ struct cb_table *cb_table_new(uint32_t promises_max)
 	mtx_init(&t->lock, RANK_CB);
 	map_init(&t->seeds);
 	t->max = promises_max ? MIN(promises_max, UINT32_C(1) << 28) : 1;
-	uint32_t buckets = 16;
-	while (buckets < t->max)
-		buckets *= 2;
+	t->buckets_max = 16;
+	while (t->buckets_max < t->max)
+		t->buckets_max *= 2;
+	uint32_t buckets = MAX(t->buckets_max / 16, UINT32_C(16));
 	t->buckets_mask = buckets - 1;
 	t->promises = mem_new_array((size_t)t->max + 1, struct promise);
 	t->entries = mem_new_array((size_t)t->max + 1, struct entry);
@@ -237,6 +240,8 @@ static void forget_holder_locked(struct cb_table *t, struct cb_holder *h)
 
 /* --- promises ---------------------------------------------------------------------------------- */
 
+static void widen_locked(struct cb_table *t);
+
 static num *pair_bucket(struct cb_table *t, num entry, num holder)
 {
 	return &t->pair_buckets[map_hash_u64(&t->seeds, (uint64_t)entry << 32 | holder) &
@@ -247,7 +252,14 @@ static num find_promise_locked(struct cb_table *t, num entry, num holder)
 {
 	if (!entry || !holder)
 		return 0;
-	num p = *pair_bucket(t, entry, holder);
+	num p;
+	if (t->entries[entry].count <= FEW) { /* nearer than the bucket */
+		for (p = t->entries[entry].promises.first; p; p = t->promises[p].by[BY_FID].next)
+			if (t->promises[p].holder == holder)
+				break;
+		return p;
+	}
+	p = *pair_bucket(t, entry, holder);
 	while (p && (t->promises[p].entry != entry || t->promises[p].holder != holder))
 		p = t->promises[p].next_same_hash;
 	return p;
@@ -297,6 +309,35 @@ static void free_promise_locked(struct cb_table *t, num n)
 		free_entry_locked(t, p->entry);
 	*p = (struct promise){.next_same_hash = t->free_promise};
 	t->free_promise = n;
+}
+
+/* Four times the buckets.  Without memory the chains stay long. */
+static void widen_locked(struct cb_table *t)
+{
+	uint32_t buckets = (t->buckets_mask + 1) * 4;
+	num *pairs = mem_new_array(buckets, num), *by_fid = mem_new_array(buckets, num);
+	if (!pairs || !by_fid) {
+		mem_free(pairs);
+		mem_free(by_fid);
+		return;
+	}
+	mem_free(t->pair_buckets);
+	mem_free(t->fid_buckets);
+	t->pair_buckets = pairs;
+	t->fid_buckets = by_fid;
+	t->buckets_mask = buckets - 1;
+	for (num e = 1; e <= t->entries_used; e++)
+		if (t->entries[e].count) {
+			num *at = fid_bucket(t, &t->entries[e].fid);
+			t->entries[e].next_same_hash = *at;
+			*at = e;
+		}
+	for (num p = 1; p <= t->promises_used; p++)
+		if (t->promises[p].entry) {
+			num *at = pair_bucket(t, t->promises[p].entry, t->promises[p].holder);
+			t->promises[p].next_same_hash = *at;
+			*at = p;
+		}
 }
 
 static void expire_locked(struct cb_table *t, mono_ns now)
@@ -372,6 +413,8 @@ static afs_err promise_locked(struct cb_table *t, const struct AFSFid *fid, stru
 		take_out(t, &t->holders[holder].promises, BY_HOLDER, mine);
 		push_back(t, &t->holders[holder].promises, BY_HOLDER, mine);
 	} else {
+		if (t->count > t->buckets_mask && t->buckets_mask + 1 < t->buckets_max)
+			widen_locked(t);
 		if (t->count == t->max) {
 			if (!evict)
 				return AFS_ENOSPC;
@@ -405,6 +448,22 @@ afs_err cb_promise(struct cb_table *t, const struct AFSFid *fid, struct cb_holde
 	afs_err err = promise_locked(t, &key, h, now, kind, evict, out);
 	mtx_unlock(&t->lock);
 	return err;
+}
+
+size_t cb_promise_all(struct cb_table *t, const struct AFSFid *fids, size_t n, struct cb_holder *h,
+	mono_ns now, enum cb_kind kind, struct cb_grant *out)
+{
+	size_t i = 0;
+	mtx_lock(&t->lock);
+	for (; i < n; i++) {
+		struct AFSFid key = fids[i];
+		if (kind == CB_KIND_VOLUME)
+			key.Vnode = key.Unique = 0;
+		if (promise_locked(t, &key, h, now, kind, false, &out[i]) != AFS_OK)
+			break;
+	}
+	mtx_unlock(&t->lock);
+	return i;
 }
 
 size_t cb_take(struct cb_table *t, const struct AFSFid *fid, const struct cb_holder *except,

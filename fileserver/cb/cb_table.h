@@ -64,6 +64,9 @@ enum { CB_LIFE_MAX_S = 86400 };
  * may. */
 afs_err cb_promise(struct cb_table *t, const struct AFSFid *fid, struct cb_holder *h, mono_ns now,
 	enum cb_kind kind, bool evict, struct cb_grant *out);
+/* Several, up to the first that fails (nobody is evicted): gives how many were promised. */
+size_t cb_promise_all(struct cb_table *t, const struct AFSFid *fids, size_t n, struct cb_holder *h,
+	mono_ns now, enum cb_kind kind, struct cb_grant *out);
 /* Take live promises on `fid` from everybody but `except` (NULL: from everybody).  Writes at most
  * `cap` referenced holders and gives their number; a full array may mean that there are more. */
 size_t cb_take(struct cb_table *t, const struct AFSFid *fid, const struct cb_holder *except,

@@ -161,6 +161,13 @@ static void judge(struct fs_access *a)
 		cb_client_host_groups(a->client), implied_rights(a->fs));
 }
 
+void fs_access_judge(struct fs_access *a, const struct AFSFid *fid, const struct vs_node *node)
+{
+	a->fid = *fid;
+	a->node = *node;
+	judge(a);
+}
+
 afs_err fs_access_again(struct fs_access *a)
 {
 	TRY(a->call->must_not_wait ?
@@ -170,16 +177,24 @@ afs_err fs_access_again(struct fs_access *a)
 	return AFS_OK;
 }
 
+afs_err fs_access_volume(struct fs_access *a, afs_volid volume)
+{
+	if (!volume)
+		return AFS_EINVAL;
+	if (a->vol && vs_volume_id(a->vol) == volume)
+		return AFS_OK;
+	if (a->vol)
+		vs_volume_unref(a->vol);
+	a->vol = NULL;
+	return a->call->must_not_wait ? vs_volume_peek(a->fs->store, volume, &a->vol) :
+					vs_volume_enter(a->fs->store, volume, &a->vol);
+}
+
 afs_err fs_access_turn(struct fs_access *a, const struct AFSFid *fid)
 {
-	if (!fid->Volume || !fid->Vnode)
+	if (!fid->Vnode)
 		return AFS_EINVAL;
-	if (a->vol && vs_volume_id(a->vol) != fid->Volume) {
-		vs_volume_unref(a->vol);
-		a->vol = NULL;
-	}
-	if (!a->vol && !a->call->must_not_wait)
-		TRY(vs_volume_enter(a->fs->store, fid->Volume, &a->vol));
+	TRY(fs_access_volume(a, fid->Volume));
 	a->fid = *fid;
 	return fs_access_again(a);
 }
@@ -302,6 +317,13 @@ void fs_reply_promise(
 			    : bulk                            ? CB_KIND_BULK
 							      : CB_KIND_FILE;
 	cb_grant(a->fs->cb, a->client, fid, kind, a->call->now, out);
+}
+
+void fs_reply_promises(
+	struct fs_access *a, const struct AFSFid *fids, size_t n, struct AFSCallBack *out)
+{
+	enum cb_kind kind = a->node.volume_type != AFS_VOL_RW ? CB_KIND_VOLUME : CB_KIND_BULK;
+	cb_grant_all(a->fs->cb, a->client, fids, n, kind, a->call->now, out);
 }
 
 void fs_access_break(const struct fs_access *a, const struct vs_fid *fids, size_t n, bool everybody)

@@ -60,8 +60,13 @@ afs_err fs_access_caller(struct fileserver *fs, struct rpc_call *call, struct fs
  * vs_node_get. */
 afs_err fs_access_begin(struct fileserver *fs, struct rpc_call *call, const struct AFSFid *fid,
 	struct fs_access *a);
+/* The same caller before another volume; keeps it when it is the same one.  Errors of
+ * vs_volume_enter. */
+afs_err fs_access_volume(struct fs_access *a, afs_volid volume);
 /* Another object for the same caller: `a` keeps caller and, when it is the same, the volume. */
 afs_err fs_access_turn(struct fs_access *a, const struct AFSFid *fid);
+/* The caller before `node`, which was read as `fid`'s. */
+void fs_access_judge(struct fs_access *a, const struct AFSFid *fid, const struct vs_node *node);
 /* As fs_may; AFS_EROFS comes first when `act` changes something in a volume that never changes. */
 afs_err fs_access_may(const struct fs_access *a, enum fs_act act, const struct vs_set *set);
 /* Look at the object again, after a promise. */
@@ -82,6 +87,9 @@ void fs_reply_sync(const struct fs_access *a, struct AFSVolSync *out);
 /* Promise word of changes to `fid`; read its status after this. */
 void fs_reply_promise(
 	struct fs_access *a, const struct AFSFid *fid, bool bulk, struct AFSCallBack *out);
+/* The same, as from a bulk call, for several of the volume. */
+void fs_reply_promises(
+	struct fs_access *a, const struct AFSFid *fids, size_t n, struct AFSCallBack *out);
 /* Tell every other client (`everybody`: the caller's too) about at most 4 objects of the volume. */
 void fs_access_break(
 	const struct fs_access *a, const struct vs_fid *fids, size_t n, bool everybody);

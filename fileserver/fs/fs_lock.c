@@ -16,6 +16,7 @@ struct lock {
 struct fs_locks {
 	struct mtx lock; /* alone: nothing is called under it */
 	struct map by_fid;
+	atomic_uint any; /* 0: nothing is locked, as a status finds it mostly */
 };
 
 struct fs_locks *fs_locks_new(void)
@@ -37,6 +38,7 @@ static uint64_t hash_fid(const struct fs_locks *l, const struct AFSFid *fid)
 static void remove_locked(struct fs_locks *l, struct lock *k) REQUIRES(l->lock)
 {
 	map_remove(&l->by_fid, &k->node);
+	atomic_fetch_sub(&l->any, 1);
 	mem_free(k);
 }
 
@@ -101,6 +103,7 @@ static afs_err set_locked(struct fs_locks *l, const struct AFSFid *fid, bool wri
 			mem_free(k);
 			return AFS_ENOMEM;
 		}
+		atomic_fetch_add(&l->any, 1);
 	}
 	k->count = write ? -1 : k->count + 1;
 	k->expires = now + SEC(FS_LOCK_LIFE_S);
@@ -147,6 +150,8 @@ void fs_locks_drop(struct fs_locks *l, const struct AFSFid *fid)
 
 uint32_t fs_locks_count(struct fs_locks *l, const struct AFSFid *fid, mono_ns now)
 {
+	if (!atomic_load(&l->any))
+		return 0;
 	mtx_lock(&l->lock);
 	struct lock *k = find_locked(l, fid, now);
 	uint32_t n = k ? (uint32_t)k->count : 0;

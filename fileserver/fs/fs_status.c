@@ -7,7 +7,8 @@ afs_err fs_status_of(
 {
 	TRY(fs_access_may(a, FS_ACT_STAT, NULL));
 	fs_reply_promise(a, &a->fid, bulk, cb);
-	TRY(fs_access_again(a));
+	if (a->node.version != vs_volume_version(a->vol)) /* it may have changed before the promise */
+		TRY(fs_access_again(a));
 	fs_reply_status(a, &a->node.st, st);
 	return AFS_OK;
 }

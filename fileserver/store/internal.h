@@ -207,7 +207,8 @@ afs_err vs_err_of_errno(int eno);
 /* vnode.c */
 afs_err vs_vnode_get(struct vs_volume *v, struct vs_fid fid, struct vs_vnode **out);
 struct vs_vnode *vs_vnode_find(struct vs_volume *v, uint32_t vnode); /* cached, or NULL */
-/* As vs_node_get, from memory; AFS_EWAIT: not there. */
+afs_err vs_node_read(struct vs_volume *v, struct vs_fid fid, struct vs_node *out);
+/* The same from memory; AFS_EWAIT: not there. */
 afs_err vs_node_cached(struct vs_volume *v, struct vs_fid fid, struct vs_node *out);
 afs_err vs_vnode_get_dir(struct vs_volume *v, struct vs_fid fid,
 	struct vs_vnode **out); /* AFS_ENOTDIR; object loaded */

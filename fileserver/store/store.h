@@ -164,6 +164,8 @@ afs_err vs_volume_delete(struct vs_volume *v);
 /* For the file service: AFS_ENOVOL (none, or destroy_me), AFS_EVOFFLINE (not blessed, out of
  * service, claimed), AFS_EVBUSY, AFS_EVSALVAGE. */
 afs_err vs_volume_enter(struct vs_store *s, afs_volid id, struct vs_volume **out);
+/* The same for a thread that must not wait: AFS_EWAIT as vs_node_peek. */
+afs_err vs_volume_peek(struct vs_store *s, afs_volid id, struct vs_volume **out);
 /* For the volume server: in any state.  `p` NULL: any partition.  AFS_ENOVOL; AFS_EVSALVAGE:
  * cannot be read. */
 afs_err vs_volume_find(
@@ -242,6 +244,7 @@ struct vs_node {
 	enum afs_voltype volume_type;
 	int32_t volume_owner;
 	wall_ns volume_creation; /* AFSVolSync.spare1 */
+	uint64_t version;        /* vs_volume_version() at that moment */
 };
 afs_err vs_node_get(struct vs_volume *v, struct vs_fid fid, struct vs_node *out);
 
@@ -250,6 +253,15 @@ afs_err vs_node_get(struct vs_volume *v, struct vs_fid fid, struct vs_node *out)
  * would have to be read from disk, with nothing done.  On AFS_OK *vol is referenced. */
 afs_err vs_node_peek(struct vs_store *s, afs_volid id, struct vs_fid fid, wall_ns now,
 	struct vs_volume **vol, struct vs_node *out);
+
+/* Several at once, each with its own error; the volume's own for all.  As vs_node_peek when `peek`.
+ * AFS_EWAIT is always for all. */
+enum { VS_NODES_MAX = 64 };
+afs_err vs_nodes_get(struct vs_volume *v, const struct vs_fid *fids, size_t n, bool peek,
+	struct vs_node *out, afs_err *errs);
+/* Moves with every change of the volume, before the change is seen: what was read at the version that
+ * is still the present one is the newest. */
+uint64_t vs_volume_version(const struct vs_volume *v);
 
 /* A name in a directory.  AFS_ENOTDIR, AFS_ENOENT.  "." and ".." are found. */
 afs_err vs_lookup(struct vs_volume *v, struct vs_fid dir, const char *name, struct vs_fid *out);

@@ -332,7 +332,7 @@ void vs_vnode_trim(struct vs_volume *v)
 
 /* --- what the file service asks ------------------------------------------------------- */
 
-static afs_err node_get_locked(struct vs_volume *v, struct vs_fid fid, struct vs_node *out)
+afs_err vs_node_read(struct vs_volume *v, struct vs_fid fid, struct vs_node *out)
 {
 	struct vs_vnode *vn, *dir;
 	TRY(vs_vnode_get(v, fid, &vn));
@@ -353,6 +353,7 @@ static afs_err node_get_locked(struct vs_volume *v, struct vs_fid fid, struct vs
 		.volume_type = v->h.type,
 		.volume_owner = v->h.owner,
 		.volume_creation = v->h.creation,
+		.version = atomic_load_explicit(&v->committed, memory_order_relaxed),
 	};
 	return AFS_OK;
 }
@@ -362,16 +363,18 @@ afs_err vs_node_cached(struct vs_volume *v, struct vs_fid fid, struct vs_node *o
 	const struct vs_vnode *vn = vs_vnode_find(v, fid.vnode);
 	if (!vn || (vn->row.st.type != AFS_DIR && !vs_vnode_find(v, vn->row.st.parent.vnode)))
 		return AFS_EWAIT;
-	return node_get_locked(v, fid, out);
+	return vs_node_read(v, fid, out);
 }
 
 afs_err vs_node_get(struct vs_volume *v, struct vs_fid fid, struct vs_node *out)
 {
 	TRY(vs_volume_lock(v, true));
-	afs_err err = node_get_locked(v, fid, out);
+	afs_err err = vs_node_read(v, fid, out);
 	vs_volume_unlock(v);
 	return err;
 }
+
+uint64_t vs_volume_version(const struct vs_volume *v) { return atomic_load(&v->committed); }
 
 static afs_err lookup_locked(
 	struct vs_volume *v, struct vs_fid dir, const char *name, struct vs_fid *out)

@@ -687,6 +687,52 @@ afs_err vs_node_peek(struct vs_store *s, afs_volid id, struct vs_fid fid, wall_n
 	return err;
 }
 
+afs_err vs_volume_peek(struct vs_store *s, afs_volid id, struct vs_volume **out) NO_TSA
+{
+	struct vs_volume *v = find(s, NULL, id);
+	if (!v)
+		return AFS_ENOVOL;
+	afs_err err = AFS_EWAIT;
+	if (mtx_trylock(&v->lock)) {
+		if (v->db && !v->broken && !v->deleted)
+			err = judge(v, true);
+		mtx_unlock(&v->lock);
+	}
+	if (err == AFS_OK)
+		*out = v;
+	else
+		vs_volume_unref(v);
+	return err;
+}
+
+afs_err vs_nodes_get(struct vs_volume *v, const struct vs_fid *fids, size_t n, bool peek,
+	struct vs_node *out, afs_err *errs) NO_TSA
+{
+	afs_err err = AFS_OK;
+	if (peek) {
+		if (!mtx_trylock(&v->lock))
+			return AFS_EWAIT;
+		err = v->db && !v->broken && !v->deleted ? judge(v, true) : AFS_EWAIT;
+		if (err)
+			mtx_unlock(&v->lock);
+	} else {
+		err = vs_volume_lock(v, true);
+	}
+	if (err)
+		return err;
+	for (size_t i = 0; i < n && err != AFS_EWAIT; i++) {
+		errs[i] = peek ? vs_node_cached(v, fids[i], &out[i]) : vs_node_read(v, fids[i], &out[i]);
+		if (errs[i] == AFS_EWAIT)
+			err = AFS_EWAIT;
+	}
+	v->used = true;
+	if (peek)
+		mtx_unlock(&v->lock);
+	else
+		vs_volume_unlock(v);
+	return err;
+}
+
 afs_err vs_volume_claim(struct vs_volume *v, enum vs_claim claim)
 {
 	TRY(vs_volume_lock(v, false));
