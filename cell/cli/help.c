@@ -104,8 +104,8 @@ int cli_help_apropos(const struct cli_suite *s, const char *word)
 		found = true;
 	}
 	if (!found)
-		fprintf(stderr, "afscell %s: no command speaks of \"%s\"\n", s->name, word);
-	return found ? CLI_OK : CLI_FAILED;
+		printf("Sorry, no commands found\n"); /* as stock tools say it, with status 0 */
+	return CLI_OK;
 }
 
 void cli_help_top(void)

@@ -50,5 +50,5 @@ void cli_help_top(void);
 void cli_help_suite(const struct cli_suite *s);
 void cli_help_command(const struct cli_command *cmd);
 void cli_print_completion(void); /* completion.c: a script for bash */
-/* Commands of a suite whose name or sentence has `word` in it.  CLI_OK, CLI_FAILED: none. */
+/* Commands of a suite whose name or sentence has `word` in it. */
 int cli_help_apropos(const struct cli_suite *s, const char *word);

@@ -25,7 +25,7 @@ int cli_vos_lock(struct cli *c)
 		err = vldb_lock(v.a, e.volumeId[AFS_VOL_RW], VL_ANY_TYPE, VLF_OP_DELETE, &lock, &e);
 	if (err != AFS_OK)
 		return suite_fail(c, v.a, err, "cannot lock the entry of volume %s", name);
-	printf("Locked VLDB entry for volume %s\n", name);
+	cli_say(c, "Locked VLDB entry for volume %s\n", name);
 	return CLI_OK;
 }
 
@@ -44,7 +44,7 @@ int cli_vos_unlock(struct cli *c)
 	}
 	if (err != AFS_OK)
 		return suite_fail(c, v.a, err, "cannot unlock the entry of volume %s", name);
-	printf("Released lock on vldb entry for volume %s\n", name);
+	cli_say(c, "Released lock on vldb entry for volume %s\n", name);
 	return CLI_OK;
 }
 

@@ -102,8 +102,21 @@ show() { cat <<-'C'
 	bos stop S fs -noauth
 C
 }
-plan $(($(show | wc -l) + 61))
+plan $(($(show | wc -l) + 62))
 
+# what every command prints with --json is one value, or nothing when it fails
+all_json() {
+	local line bad=0
+	while read -r line; do
+		eval "set -- ${line//S/$S}"
+		if "$work/bin/$1" "${@:2}" --json >"$work/json" 2>/dev/null || [ -s "$work/json" ]; then
+			[ "$(jq -s length "$work/json" 2>&1)" = 1 ] || { echo "$line"; head -n 3 "$work/json"; bad=1; }
+		fi
+	done < <(show; printf '%s\n' 'vos lock v.one -localauth' 'vos unlock v.one -localauth' 'vos setfields v.one -maxquota 5000 -localauth' \
+		'pts creategroup j1 -localauth' 'pts adduser alice j1 -localauth' 'pts delete j1 -localauth' 'bos adduser S bob -localauth' \
+		'bos removeuser S bob -localauth')
+	return $bad
+}
 for t in vos pts bos; do
 	check "our $t takes every command and option of the stock tool's" python3 "$here/stock-options.py" "$afscell" $t
 done
@@ -149,6 +162,7 @@ check "vos delentry forgets an entry" says 'Deleted 1 VLDB' ours vos delentry v.
 check "... and syncvldb finds its volume again" sh -c "'$work/bin/vos' syncvldb $S -localauth && vos examine v.pipe -noauth"
 check "what a server lacks is told" fails 'does not know this call|not available' ours vos backup v.one -localauth
 
+check "JSON: every command prints one value" all_json
 check "JSON: vos examine" sh -c "'$work/bin/vos' examine v.one -noauth --json | jq -e '.volumes[0].max_quota_kib == 777 and .entry.sites[0].type == \"RW\"'"
 check "JSON: vos listvldb" sh -c "'$work/bin/vos' listvldb -noauth --json | jq -e 'map(.name) | index(\"v.one\")'"
 check "JSON: pts membership" sh -c "'$work/bin/pts' membership team -localauth --json | jq -e '.[0].members | map(.name) | index(\"alice\")'"
