@@ -112,7 +112,7 @@ all_json() {
 		if "$work/bin/$1" "${@:2}" --json >"$work/json" 2>/dev/null || [ -s "$work/json" ]; then
 			[ "$(jq -s length "$work/json" 2>&1)" = 1 ] || { echo "$line"; head -n 3 "$work/json"; bad=1; }
 		fi
-	done < <(show; printf '%s\n' 'vos lock v.one -localauth' 'vos unlock v.one -localauth' 'vos setfields v.one -maxquota 5000 -localauth' \
+	done < <(show; printf '%s\n' 'vos lock v.one -localauth' 'vos unlock v.one -localauth' 'vos setfields v.one -maxquota 777 -localauth' \
 		'pts creategroup j1 -localauth' 'pts adduser alice j1 -localauth' 'pts delete j1 -localauth' 'bos adduser S bob -localauth' \
 		'bos removeuser S bob -localauth')
 	return $bad

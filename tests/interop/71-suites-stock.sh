@@ -4,7 +4,7 @@
 # which take servers with two partitions.
 here=$(readlink -f "$(dirname "$0")")
 top=${top_srcdir:-$(readlink -f "$here/../..")}
-afscell=${AFSCELL:-${top_builddir:-$top/build}/afscell}
+afscell=${AFSCELL_BIN:-${top_builddir:-$top/build}/afscell}
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 0; }
 [ -c /dev/fuse ] || { echo "1..0 # SKIP needs /dev/fuse"; exit 0; }
 for p in vos pts bos bosserver krb5kdc /usr/lib/openafs/vlserver afsd.fuse tc; do
