@@ -3,14 +3,21 @@
  * How much may be under way: CUBIC (RFC 9438) in packets, slow start that ends when delay grows
  * (HyStart), pacing where the round trip is long enough for timers to matter.
  *
- * Rx's window is at most 255 packets, so on short paths it, not this, is the limit. */
+ * Rx's window is at most 255 packets, so on short paths it, not this, is the limit.
+ *
+ * A lost packet is taken for congestion when the delay says so too, or when losses are many.  Otherwise the
+ * path just loses packets, as wireless and overbooked ones do, and a smaller window would not lose fewer:
+ * it is kept.  (BBR judges alike.  A queue so short that it fills without delay loses many.) */
 #include "rx/core/inside.h"
 
 #define CUBIC_C 0.4
 #define CUBIC_BETA 0.7
 #define PACE_FROM_NS MSEC(2)
 #define KEEP_NS SEC(60)
+#define QUEUE_NS MSEC(2) /* delay beyond the path's that may be anything: the host's, a radio's */
 enum { HYSTART_SAMPLES = 8 };
+/* Losses are many when they are at least so many of the latest packets, and more than a share of 1/12. */
+enum { LOSS_LEAST = 4, LOSS_SHARE = 12, LOSS_MEMORY = 256 };
 
 void rx_cong_init(struct rx_call *call, mono_ns now)
 {
@@ -67,9 +74,15 @@ static void cubic(struct rx_call *call, mono_ns now, uint32_t packets)
 
 void rx_cong_acked(struct rx_call *call, mono_ns now, uint32_t packets)
 {
+	call->seen_acked += packets;
+	if (call->seen_acked > LOSS_MEMORY) {
+		call->seen_acked /= 2;
+		call->seen_lost /= 2;
+	}
 	if (call->in_recovery) {
 		call->credit = 1; /* one for one: recovery never stalls for want of window */
-		return;
+		if (!call->kept_window)
+			return;
 	}
 	/* a window that was not used says nothing about the path */
 	if (!call->was_limited && call->flying + packets < call->cwnd)
@@ -115,9 +128,25 @@ static void shrink(struct rx_call *call)
 	call->in_recovery = true;
 }
 
+static bool is_congested(const struct rx_call *call)
+{
+	const struct rx_peer *p = call->conn->peer;
+	int64_t queue = p->srtt - p->min_rtt;
+	if (queue > MAX(p->min_rtt / 4, QUEUE_NS))
+		return true;
+	return call->seen_lost >= LOSS_LEAST && call->seen_lost * LOSS_SHARE > call->seen_lost + call->seen_acked;
+}
+
 void rx_cong_loss(struct rx_call *call, mono_ns now)
 {
 	(void)now;
+	call->kept_window = !is_congested(call);
+	if (call->kept_window) {
+		call->recovery_end = call->out_next;
+		call->in_recovery = true;
+		call->credit = 1;
+		return;
+	}
 	shrink(call);
 	call->cwnd = call->ssthresh;
 	call->credit = 1;
@@ -133,6 +162,7 @@ void rx_cong_timeout(struct rx_call *call, mono_ns now)
 		call->can_undo = true;
 		shrink(call);
 	}
+	call->kept_window = false;
 	call->in_recovery = false;
 	call->cwnd = RX_CWND_MIN;
 }

@@ -403,6 +403,8 @@ struct rx_call {
 	int64_t rack_rtt;    /* and how long its acknowledgement took */
 	uint32_t newly;      /* acknowledged by the ACK at hand */
 	bool reorder_seen, in_recovery, was_limited;
+	bool kept_window;               /* the latest loss was not taken for congestion */
+	uint32_t seen_lost, seen_acked; /* of the latest packets, both halved now and then */
 	uint8_t backoff, probes, persists;
 	rx_seq recovery_end;
 	uint32_t credit;         /* packets that may leave although cwnd is full */

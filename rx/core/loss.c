@@ -48,6 +48,7 @@ void rx_loss_detect(struct rx_call *call, mono_ns now)
 	const struct rx_peer *peer = call->conn->peer;
 	int64_t window = MAX(peer->min_rtt / 4, call->reorder_seen ? (int64_t)MSEC(1) : 0);
 	bool fresh = false;
+	uint32_t lost = 0;
 	list_each(e, &call->xmit)
 	{
 		struct rx_packet *p = list_entry(e, struct rx_packet, xmit);
@@ -61,7 +62,9 @@ void rx_loss_detect(struct rx_call *call, mono_ns now)
 		}
 		fresh |= !call->in_recovery || p->seq >= call->recovery_end;
 		declare_lost(call, p);
+		lost++;
 	}
+	call->seen_lost += lost;
 	if (fresh)
 		rx_cong_loss(call, now);
 }
