@@ -301,7 +301,7 @@ static afs_err open_token(struct gk *gk, uint8_t index, const uint8_t *token, si
 	struct xdr_in x = {.p = token, .end = token + len, .arena = arena};
 	struct key key;
 	xdr_get_gk_container(&x, &c);
-	if (x.err || c.sealed.len > GK_TOKEN_MAX)
+	if (x.err || c.sealed.len < ETYPE_CONFOUNDER || c.sealed.len > GK_TOKEN_MAX)
 		return AFS_EBADTICKET;
 	if (!key_find(gk, c.kvno, c.enctype, &key))
 		return AFS_EUNKNOWNKEY;

@@ -22,6 +22,7 @@ FUZZERS = tests/fuzz/fuzz_acl \
 	tests/fuzz/fuzz_databases \
 	tests/fuzz/fuzz_dump \
 	tests/fuzz/fuzz_gk \
+	tests/fuzz/fuzz_packet \
 	tests/fuzz/fuzz_pioctl \
 	tests/fuzz/fuzz_response \
 	tests/fuzz/fuzz_rx \
@@ -112,3 +113,18 @@ tests_fuzz_fuzz_client_mount_LDADD = client/cm/libcm.a client/cache/libcache.a $
 tests_fuzz_fuzz_gk_SOURCES = %reldir%/fuzz_gk.c $(fuzz_main)
 tests_fuzz_fuzz_gk_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
 tests_fuzz_fuzz_gk_LDADD = $(LIBS_KEYS)
+
+tests_fuzz_fuzz_packet_SOURCES = %reldir%/fuzz_packet.c $(fuzz_main)
+tests_fuzz_fuzz_packet_LDFLAGS = $(AM_LDFLAGS) $(fuzz_flags)
+tests_fuzz_fuzz_packet_LDADD = $(LIBS_CORE) $(CRYPTO_LIBS)
+
+# A million changed inputs for each target; with --enable-sanitizers the sanitizers look on.
+if FUZZ
+fuzz_slow = mkdir -p fuzz-found && $$t -runs=$${FUZZ_RUNS-1000000} fuzz-found $(top_srcdir)/tests/fuzz/corpus/$${t\#\#*fuzz_}
+else
+fuzz_slow = FUZZ_RUNS=$${FUZZ_RUNS-1000000} $(AM_TESTS_ENVIRONMENT) $$t
+endif
+.PHONY: check-slow-fuzz
+check-slow: check-slow-fuzz
+check-slow-fuzz: $(FUZZERS)
+	for t in $^; do echo "$$t"; $(fuzz_slow) || exit 1; done

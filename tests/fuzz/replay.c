@@ -4,6 +4,7 @@
  * program fuzz_NAME), then some thousand inputs made from them by changes that are the same in each
  * run.  Prints TAP; a crash or a sanitizer's report is the failure.
  *
+ * $FUZZ_RUNS: how many of those, when somebody has the time; then they begin elsewhere, too.
  * With files as arguments it runs those alone: to look at what libFuzzer found. */
 #include "cell/base/mem.h"
 
@@ -127,7 +128,10 @@ int main(int argc, char **argv)
 		closedir(d);
 	printf("%sok 1 - every input of the corpus is survived # %zu files\n", count ? "" : "not ", count);
 	uint8_t *work = mem_alloc(INPUT_MAX, 1);
-	for (int i = 0; i < MUTATIONS && work && count; i++) {
+	const char *asked = getenv("FUZZ_RUNS");
+	const long runs = asked ? strtol(asked, NULL, 10) : MUTATIONS;
+	rng += (uint64_t)(runs - MUTATIONS);
+	for (long i = 0; i < runs && work && count; i++) {
 		const struct input *seed = &files[next_random((uint32_t)count)];
 		memcpy(work, seed->p, seed->n);
 		run(work, mutate(work, seed->n, &files[next_random((uint32_t)count)]));
