@@ -26,9 +26,6 @@
 
 enum { SKEW_MAX_S = 120, PATIENCE_S = 5, ROOM_WARN_PERCENT = 10, ROOM_BAD_MIB = 64, BUFFER_WANTED = 1 << 20 };
 
-DEFINE_CLEANUP_PTR(json, json_t, json_decref)
-DEFINE_CLEANUP_PTR(conf, struct conf, conf_free)
-
 enum level { GOOD, WARN, BAD };
 struct doctor {
 	struct cli *c;

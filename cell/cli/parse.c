@@ -65,7 +65,7 @@ const char *cli_colour(const struct cli *c, const char *code)
 }
 
 /* On stderr after "name: ", or into the text of a call; `end` closes the line. */
-static void tell(const struct cli *c, const char *fmt, va_list ap, const char *end)
+[[gnu::format(printf, 2, 0)]] static void tell(const struct cli *c, const char *fmt, va_list ap, const char *end)
 {
 	if (cli_calling(c)) {
 		char text[2048];

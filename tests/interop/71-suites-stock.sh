@@ -114,7 +114,6 @@ show() { cat <<-'C'
 	rxdebug S 7003 -peers -noconns
 	rxdebug S 7000 -version
 	rxdebug S 7003 -onlyauth bogus
-	rxdebug nosuch.invalid 7003
 C
 }
 # the counters of packets move with the question itself
