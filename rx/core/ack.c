@@ -160,12 +160,13 @@ void rx_ack_receive(struct rx_call *call, mono_ns now, const struct rx_header *h
 	}
 	if (call->ping_flying && a.serial == call->ping_serial && a.reason != RX_ACK_DELAY) {
 		call->ping_flying = false;
-		rx_peer_rtt(c->peer, now, now - call->ping_at);
+		rx_peer_rtt(c->ep, c->peer, now, now - call->ping_at);
 	}
-	if (call->heard_ack && serial_before(h->serial, call->last_ack_serial))
+	if ((call->heard_ack && serial_before(h->serial, call->last_ack_serial)) ||
+		a.first < call->out_una || a.first > call->out_next) {
+		RX_COUNT(c->ep, acks_ignored);
 		return;
-	if (a.first < call->out_una || a.first > call->out_next)
-		return;
+	}
 	call->heard_ack = true;
 	call->last_ack_serial = h->serial;
 	call->heard = now;

@@ -160,6 +160,13 @@ void rx_call_end(struct rx_call *call, mono_ns now, afs_err err, int32_t code)
 {
 	if (call->ended)
 		return;
+	RX_COUNT(call->conn->ep, calls_failed);
+	if (err == AFS_EDEAD)
+		RX_COUNT(call->conn->ep, calls_dead);
+	else if (err == AFS_ETIMEDOUT)
+		RX_COUNT(call->conn->ep, calls_timed_out);
+	else if (err == AFS_EABORTED)
+		RX_COUNT(call->conn->ep, calls_aborted);
 	call->ended = true;
 	call->err = err;
 	call->code = code;
@@ -319,6 +326,7 @@ void rx_call_receive_packet(
 			rx_send_ack_all(call, now);
 		break;
 	case RX_BUSY:
+		RX_COUNT(ep, busies_in);
 		if (!call->is_server) {
 			call->heard = now;
 			call->chan->busy = true;
@@ -352,8 +360,7 @@ static bool wants_keepalive(const struct rx_call *call)
 	return call->out_next > 1 && !(call->in_last && call->in_next > call->in_last);
 }
 
-/* Is the layer above stopped for want of the peer's data or window? */
-static bool waits_for_peer(const struct rx_call *call)
+bool rx_call_waits_for_peer(const struct rx_call *call)
 {
 	if (call->out_end > call->out_next && rx_send_room(call) == 0)
 		return true;
@@ -395,7 +402,7 @@ static bool tick_lives(struct rx_call *call, mono_ns now)
 		return true;
 	}
 	if (call->due[RX_DUE_IDLE] <= now) {
-		if (!waits_for_peer(call))
+		if (!rx_call_waits_for_peer(call))
 			call->progress = now;
 		mono_ns end = call->progress + c->idle_ns + fudge(call);
 		if (end <= now) {

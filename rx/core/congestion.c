@@ -169,6 +169,7 @@ void rx_cong_timeout(struct rx_call *call, mono_ns now)
 
 void rx_cong_spurious(struct rx_call *call)
 {
+	RX_COUNT(call->conn->ep, timeouts_undone);
 	call->can_undo = false;
 	call->cwnd = MAX(call->cwnd, call->undo_cwnd);
 	call->ssthresh = MAX(call->ssthresh, call->undo_ssthresh);

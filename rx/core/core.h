@@ -108,6 +108,13 @@ struct rx_datagram {
 	bool fragment; /* out: larger than the path carries whole: let the network cut it */
 };
 
+/* What DEBUG answers tell of the threads around an endpoint; all may be 0. */
+struct rx_load {
+	uint32_t calls_waiting, threads_idle, calls_waited; /* now, now, and so far */
+	uint32_t descriptors;
+	uint64_t waits, send_waits, send_failures; /* of the driver for its socket, so far */
+};
+
 struct rx_endpoint_config {
 	struct rx_buf_pool *pool;
 	uint32_t (*random)(void *ctx); /* epochs, cids, nonces */
@@ -126,7 +133,10 @@ struct rx_endpoint_config {
 	/* More calls in a row on one channel than this that end with the same code are answered
 	 * only 3 s later: a client that spins on a failure.  0: never.  Unknown opcodes never are. */
 	uint32_t abort_threshold;
-	const char *version;                    /* answer to VERSION requests */
+	const char *version; /* answer to VERSION requests */
+	void (*load)(void *ctx,
+		struct rx_load *out); /* asked when a DEBUG answer is made; may be NULL */
+	void *load_ctx;
 	void (*trace)(void *ctx, mono_ns now, bool out, struct rx_addr peer, const uint8_t *dgram,
 		size_t len);
 	void *trace_ctx;
@@ -235,7 +245,9 @@ void rx_call_abort(struct rx_call *call, mono_ns now, int32_t code);
  * channel is free again.  Before the whole reply was read it is rx_call_abort(RX_USER_ABORT). */
 void rx_call_done(struct rx_call *call, mono_ns now);
 
-/* Counters of rx_statistics and what DEBUG answers show; a snapshot, from any thread. */
+/* Counters of rx_statistics and what DEBUG answers show; a snapshot, from any thread.  DEBUG requests
+ * are answered with all of it, and with connections and peers, to askers on this machine: at 127/8, or at
+ * the very address that they ask. */
 struct rx_stats {
 #define RX_STAT(name, text) uint64_t name;
 #include "rx/core/stats.def"

@@ -14,7 +14,9 @@ enum { STATS_BYTES = 56, CONN_BYTES = 176, PEER_BYTES = 132, RXSTATS_BYTES = 284
 _Static_assert(RX_HEADER + RXSTATS_BYTES <= RX_RAW_MAX, "the longest answer fits");
 
 enum call_state { NOT_INIT, PRECALL, ACTIVE, DALLY, HOLD };
-enum call_mode { MODE_NONE, SENDING, RECEIVING };
+enum call_mode { MODE_NONE, SENDING, RECEIVING, MODE_ERROR, MODE_EOF };
+enum call_flag { READER_WAIT = 1, WINDOW_SEND_WAIT = 4, THREAD_WAIT = 16, RECEIVE_DONE = 32 };
+enum conn_flag { NEW_CALL_WAITING = 1, DESTROY_ME = 2, HAS_CKSUM = 4, KNOWS_WINDOW = 8, BUSY = 32 };
 
 static void put16(uint8_t *p, uint32_t v)
 {
@@ -29,9 +31,12 @@ static void put64(uint8_t *p, uint64_t v)
 	put32(p + 4, (uint32_t)v);
 }
 
-static uint64_t stat_of(const struct rx_endpoint *ep, enum rx_stat_index i)
+static struct rx_load load_of(const struct rx_endpoint *ep)
 {
-	return atomic_load_explicit(&ep->stats[i], memory_order_relaxed);
+	struct rx_load load = {0};
+	if (ep->config.load)
+		ep->config.load(ep->config.load_ctx, &load);
+	return load;
 }
 
 static uint32_t get_stats(struct rx_endpoint *ep, bool full, uint8_t *out)
@@ -40,9 +45,14 @@ static uint32_t get_stats(struct rx_endpoint *ep, bool full, uint8_t *out)
 	if (full) {
 		struct rx_buf_pool_stats pool;
 		rx_buf_pool_stats(ep->config.pool, &pool);
+		const struct rx_load load = load_of(ep);
 		put32(out, (uint32_t)((pool.max_bytes - pool.used_bytes) / 2048));
-		put32(out + 8, (uint32_t)stat_of(ep, RX_ST_calls_in));
-		out[13] = 1; /* the port's socket */
+		put32(out + 8, (uint32_t)rx_stat_get(ep, RX_ST_calls_in));
+		out[12] = rx_buf_pool_fill(ep->config.pool) >= 90;
+		out[13] = (uint8_t)MIN(load.descriptors, (uint32_t)UINT8_MAX);
+		put32(out + 16, load.calls_waiting);
+		put32(out + 20, load.threads_idle);
+		put32(out + 24, load.calls_waited);
 		put32(out + 28, (uint32_t)(pool.max_bytes / 2048));
 	}
 	return STATS_BYTES;
@@ -58,12 +68,44 @@ static enum call_state state_of(const struct rx_channel *ch)
 	return call->is_server && call->app_done ? HOLD : ACTIVE;
 }
 
+static bool received_all(const struct rx_call *call)
+{
+	return call->in_last && call->in_next > call->in_last;
+}
+
 static enum call_mode mode_of(const struct rx_call *call)
 {
 	if (!call)
 		return MODE_NONE;
+	if (call->ended)
+		return MODE_ERROR;
 	bool sends = call->is_server ? call->out_end > 1 : !call->out_closed;
+	if (!sends && rx_call_received_all(call))
+		return MODE_EOF;
 	return sends ? SENDING : RECEIVING;
+}
+
+static uint8_t flags_of(const struct rx_call *call)
+{
+	unsigned f = 0;
+	if (call->out_end > call->out_next && call->out_next - call->out_una >= call->window)
+		f |= WINDOW_SEND_WAIT;
+	else if (call->delivered && rx_call_waits_for_peer(call))
+		f |= READER_WAIT;
+	if (call->is_server && !call->delivered && call->conn->known)
+		f |= THREAD_WAIT;
+	if (received_all(call))
+		f |= RECEIVE_DONE;
+	return (uint8_t)f;
+}
+
+static uint8_t conn_flags_of(const struct rx_conn *c)
+{
+	unsigned f = (c->gone ? DESTROY_ME : 0) | (c->index ? HAS_CKSUM : 0);
+	for (int i = 0; i < 4; i++)
+		f |= (c->chan[i].peer_window ? KNOWS_WINDOW : 0) | (c->chan[i].busy ? BUSY : 0) |
+		     (c->chan[i].lingering ? NEW_CALL_WAITING : 0);
+	return (uint8_t)f;
 }
 
 static bool is_interesting(const struct rx_conn *c)
@@ -81,6 +123,7 @@ static void put_conn(uint8_t *out, const struct rx_conn *c)
 	put32(out + 8, c->serial);
 	put32(out + 28, c->failed ? (uint32_t)c->code : 0);
 	put16(out + 32, c->peer->addr.port);
+	out[34] = conn_flags_of(c);
 	out[35] = c->is_server;
 	out[36] = c->index;
 	for (int i = 0; i < 4; i++) {
@@ -88,6 +131,8 @@ static void put_conn(uint8_t *out, const struct rx_conn *c)
 		put32(out + 12 + 4 * i, ch->number);
 		out[40 + i] = (uint8_t)state_of(ch);
 		out[44 + i] = (uint8_t)mode_of(ch->call);
+		if (ch->call)
+			out[48 + i] = flags_of(ch->call);
 		if (ch->call)
 			out[52 + i] = (uint8_t)((ch->call->in_head ? 1 : 0) |
 						(ch->call->out_end != ch->call->out_una ? 2 : 0));
@@ -162,37 +207,60 @@ static uint32_t get_peer(struct rx_endpoint *ep, bool full, uint32_t index, uint
 	return PEER_BYTES;
 }
 
+static void put_time(uint8_t *out, uint64_t ns)
+{
+	put32(out, (uint32_t)(ns / NS_PER_SEC));
+	put32(out + 4, (uint32_t)(ns % NS_PER_SEC / 1000));
+}
+
 static uint32_t rx_statistics(struct rx_endpoint *ep, uint8_t *out)
 {
+	/* rx.md §15.3.  Words 3, 4, 7, 8, 47, 62, 64 and 65 count what cannot happen here. */
 	static const struct {
 		uint8_t word;
 		enum rx_stat_index stat;
 	} rows[] = {
+		{1, RX_ST_no_buffer},
 		{5, RX_ST_malformed},
-		{11, RX_ST_data_in},
-		{12, RX_ST_acks_in},
-		{14, RX_ST_aborts_in},
-		{25, RX_ST_acks_in},
+		{6, RX_ST_bogus_host},
+		{25, RX_ST_read_ack},
 		{26, RX_ST_data_duplicate},
-		{28, RX_ST_data_out},
-		{29, RX_ST_acks_out},
-		{30, RX_ST_busies_out},
-		{31, RX_ST_aborts_out},
-		{33, RX_ST_challenges_out},
-		{41, RX_ST_acks_out},
+		{27, RX_ST_spurious},
+		{41, RX_ST_sent_ack},
 		{42, RX_ST_pings_out},
-		{43, RX_ST_aborts_out},
-		{44, RX_ST_busies_out},
+		{43, RX_ST_sent_abort},
+		{44, RX_ST_sent_busy},
 		{46, RX_ST_data_resent},
-		{66, RX_ST_busies_out},
+		{48, RX_ST_acks_ignored},
+		{55, RX_ST_rtt_samples},
+		{63, RX_ST_late},
+		{66, RX_ST_refused_overload},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		put32(out + 4 * rows[i].word, (uint32_t)stat_of(ep, rows[i].stat));
+		put32(out + 4 * rows[i].word, (uint32_t)rx_stat_get(ep, rows[i].stat));
+	for (unsigned i = 0; i < RX_VERSION; i++) {
+		put32(out + 4 * (11 + i), (uint32_t)rx_stat_get(ep, RX_ST_read_data + i));
+		put32(out + 4 * (28 + i), (uint32_t)rx_stat_get(ep, RX_ST_sent_data + i));
+	}
+	struct rx_buf_pool_stats pool;
+	rx_buf_pool_stats(ep->config.pool, &pool);
+	put32(out, (uint32_t)pool.gets);
+	uint64_t dropped = rx_stat_get(ep, RX_ST_no_buffer);
+	put32(out + 4 * 2, (uint32_t)(pool.refused > dropped ? pool.refused - dropped : 0));
+	const struct rx_load load = load_of(ep);
+	put32(out + 4 * 9, (uint32_t)load.waits);
+	put32(out + 4 * 10, (uint32_t)load.send_waits);
 	put32(out + 4 * 24,
-		(uint32_t)(stat_of(ep, RX_ST_data_in) - stat_of(ep, RX_ST_data_duplicate)));
+		(uint32_t)(rx_stat_get(ep, RX_ST_data_in) - rx_stat_get(ep, RX_ST_data_duplicate)));
 	put32(out + 4 * 45,
-		(uint32_t)(stat_of(ep, RX_ST_data_out) - stat_of(ep, RX_ST_data_resent)));
-	put32(out + 4 * 51, 9999999); /* the least round trip, as long as none is known */
+		(uint32_t)(rx_stat_get(ep, RX_ST_data_out) - rx_stat_get(ep, RX_ST_data_resent)));
+	put_time(out + 4 * 49, rx_stat_get(ep, RX_ST_rtt_total_ns));
+	put_time(out + 4 * 53, rx_stat_get(ep, RX_ST_rtt_max_ns));
+	if (rx_stat_get(ep, RX_ST_rtt_samples))
+		put_time(out + 4 * 51, rx_stat_get(ep, RX_ST_rtt_min_ns));
+	else
+		put32(out + 4 * 51, 9999999); /* the least, as long as none is known */
+	put32(out + 4 * 61, (uint32_t)load.send_failures);
 	uint32_t servers = 0, clients = 0, calls = 0;
 	struct map_node *next;
 	size_t cursor = 0;
@@ -206,15 +274,15 @@ static uint32_t rx_statistics(struct rx_endpoint *ep, uint8_t *out)
 	put32(out + 4 * 56, servers);
 	put32(out + 4 * 57, clients);
 	put32(out + 4 * 58, (uint32_t)ep->peers.count);
-	put32(out + 4 * 59, calls);
+	put32(out + 4 * 59, calls + ep->free_calls_count);
 	put32(out + 4 * 60, ep->free_calls_count);
 	return RXSTATS_BYTES;
 }
 
 uint32_t rx_debug_answer(
-	struct rx_endpoint *ep, struct rx_addr asker, const uint8_t *body, size_t len, uint8_t *out)
+	struct rx_endpoint *ep, bool on_machine, const uint8_t *body, size_t len, uint8_t *out)
 {
-	bool full = rx_addr_is_loopback(asker);
+	const bool full = on_machine;
 	uint32_t type = len >= 8 ? get32(body) : 0, index = len >= 8 ? get32(body + 4) : 0;
 	if (type == GETSTATS)
 		return get_stats(ep, full, out);

@@ -185,8 +185,6 @@ static void raw_abort(struct rx_endpoint *ep, const struct rx_datagram *in,
 static bool may_answer_tool(
 	struct rx_endpoint *ep, mono_ns now, struct rx_addr asker, size_t asked, size_t answer)
 {
-	if (rx_addr_is_loopback(asker))
-		return true;
 	struct rx_peer *p = rx_peer_get(ep, asker, now);
 	if (!p)
 		return false;
@@ -208,6 +206,7 @@ static void answer_tool(struct rx_endpoint *ep, mono_ns now, const struct rx_dat
 	struct rx_raw *r = raw_slot(ep, in);
 	if (!r)
 		return;
+	bool on_machine = rx_addr_is_loopback(in->peer) || in->peer.ip == in->local_ip;
 	struct rx_header a = *h;
 	a.flags &= (uint8_t)~RX_F_CLIENT;
 	rx_header_put(r->bytes, &a);
@@ -217,10 +216,10 @@ static void answer_tool(struct rx_endpoint *ep, mono_ns now, const struct rx_dat
 		r->len = RX_HEADER + RX_VERSION_BODY;
 	} else {
 		const uint8_t *body = in->buf->data + in->off + RX_HEADER;
-		r->len = RX_HEADER + rx_debug_answer(ep, in->peer, body, in->len - RX_HEADER,
+		r->len = RX_HEADER + rx_debug_answer(ep, on_machine, body, in->len - RX_HEADER,
 					     r->bytes + RX_HEADER);
 	}
-	if (!may_answer_tool(ep, now, in->peer, in->len, r->len))
+	if (!on_machine && !may_answer_tool(ep, now, in->peer, in->len, r->len))
 		ep->raw_count--;
 }
 
@@ -268,6 +267,7 @@ static void late_packet(struct rx_conn *c, struct rx_channel *ch, const struct r
 		ch->ack_reason = RX_ACK_DUPLICATE;
 		ch->ack_serial = h->serial;
 		rx_chan_tx(c, ch, RX_TX_CHAN_ACK);
+		RX_COUNT(c->ep, data_in);
 		RX_COUNT(c->ep, data_duplicate);
 	} else if (ch->end == RX_END_DONE && h->type == RX_ACK && (h->flags & RX_F_REQUEST_ACK)) {
 		ch->ack_serial = h->serial;
@@ -282,13 +282,16 @@ static struct rx_call *call_for(struct rx_conn *c, mono_ns now, const struct rx_
 	if (h->call == ch->number) {
 		if (ch->call && !ch->call->ended)
 			return ch->call;
+		RX_COUNT(c->ep, late);
 		late_packet(c, ch, h);
 		return NULL;
 	}
-	if (!c->is_server || h->call < ch->number)
+	/* only DATA opens a call, and never one of a lower number */
+	if (!c->is_server || h->call < ch->number || h->type != RX_DATA || !h->seq ||
+		h->seq > RX_WINDOW_START) {
+		RX_COUNT(c->ep, spurious);
 		return NULL;
-	if (h->type != RX_DATA || !h->seq || h->seq > RX_WINDOW_START)
-		return NULL; /* only DATA opens a call */
+	}
 	if (c->index && h->call >> 31)
 		return NULL; /* no RESPONSE could ever name it */
 	struct rx_call *old = ch->call;
@@ -344,19 +347,24 @@ void rx_endpoint_receive(struct rx_endpoint *ep, mono_ns now, const struct rx_da
 		ep->config.trace(ep->config.trace_ctx, now, false, in->peer, p, in->len);
 	if (in->len < RX_HEADER) {
 		RX_COUNT(ep, malformed);
+		rx_stat_set(ep, RX_ST_bogus_host, in->peer.ip);
 		return;
 	}
 	struct rx_header h;
 	rx_header_get(p, &h);
+	if (h.type < RX_DATA || h.type > RX_VERSION)
+		rx_stat_set(ep, RX_ST_bogus_host, in->peer.ip);
+	else
+		rx_stat_add(ep, RX_ST_read_data + h.type - RX_DATA, 1);
 	if (h.type == RX_VERSION || h.type == RX_DEBUG) {
 		answer_tool(ep, now, in, &h);
 		return;
 	}
 	struct rx_conn *c = rx_conn_find(ep, &h, in->peer);
-	if (!c && !(c = stranger(ep, now, &h, in)))
+	if ((!c && !(c = stranger(ep, now, &h, in))) || c->index != h.index) {
+		RX_COUNT(ep, spurious);
 		return;
-	if (c->index != h.index)
-		return;
+	}
 	c->last_used = now;
 	struct rx_peer *peer = c->peer;
 	peer->received_bytes += in->len;
@@ -520,6 +528,8 @@ bool rx_endpoint_next_datagram(struct rx_endpoint *ep, mono_ns now, struct rx_da
 		return false;
 	}
 	RX_COUNT(ep, datagrams_out);
+	rx_stat_add(
+		ep, RX_ST_sent_data + out->buf->data[out->off + RX_HEADER_TYPE_AT] - RX_DATA, 1);
 	RX_COUNT_N(ep, bytes_out, out->len);
 	if (ep->config.trace)
 		ep->config.trace(ep->config.trace_ctx, now, true, out->peer,

@@ -63,6 +63,7 @@ enum {
 	RX_ACK_TRAILER = 16,
 	RX_ACK_MAX = RX_ACK_FIXED + RX_WINDOW_MAX + RX_ACK_PAD + RX_ACK_TRAILER,
 	RX_ACK_REASON_AT = 16,
+	RX_HEADER_TYPE_AT = 20,
 	RX_JUMBO_BODY = 1412,
 	RX_JUMBO_HEADER = 4,
 	RX_VERSION_BODY = 65,
@@ -117,7 +118,7 @@ enum {
 	RX_AMPLIFY_FREE = 200, /* unproven address: out <= 3 * in + 200 */
 	RX_PING_BYTES = RX_HEADER + RX_ACK_FIXED + RX_ACK_PAD + RX_ACK_TRAILER,
 	RX_CHALLENGE_MAX = 64,
-	RX_CHALLENGES = 50, /* rx.md §11 */
+	RX_CHALLENGES = 50,  /* rx.md §11 */
 	RX_PROBE_AFTER = 16, /* packets of a call: only bulk is worth probing for */
 	RX_PROBE_TRIES = 2,
 	RX_OPCODE_UNKNOWN = -455, /* RXGEN_OPCODE: asking what there is, not spinning on it */
@@ -133,10 +134,12 @@ enum {
 #define RX_IDLE_NS SEC(60)
 #define RX_CONN_IDLE_NS SEC(700) /* rx.md §3.3 */
 #define RX_PEER_IDLE_NS SEC(60)
-#define RX_PROBE_WAIT_NS MSEC(100) /* beyond the round trip, for the answer to a probe of the path */
+#define RX_PROBE_WAIT_NS                                                                           \
+	MSEC(100) /* beyond the round trip, for the answer to a probe of the path */
 /* How long a packet that the path carries no more, not even in pieces, may hold up its call. */
 #define RX_OVERSIZE_NS SEC(10)
-#define RX_PROBE_RAISE_NS SEC(600) /* until a path that refused a size is asked again (RFC 8899 5.1.1) */
+#define RX_PROBE_RAISE_NS                                                                          \
+	SEC(600) /* until a path that refused a size is asked again (RFC 8899 5.1.1) */
 #define RX_CONN_LINGER_NS SEC(3) /* a client connection let go still answers late packets */
 #define RX_CHALLENGE_NS SEC(2)
 #define RX_RESPONSE_REFUSED_NS SEC(1)
@@ -226,7 +229,7 @@ bool rx_peer_allows(const struct rx_peer *p, const struct rx_conn *c, size_t len
 void rx_peer_trailer(struct rx_peer *p, mono_ns now, const struct rx_ack *a);
 /* The path stopped carrying what it carried. */
 void rx_peer_lower_size(struct rx_endpoint *ep, struct rx_peer *p, mono_ns now);
-void rx_peer_rtt(struct rx_peer *p, mono_ns now, int64_t sample);
+void rx_peer_rtt(struct rx_endpoint *ep, struct rx_peer *p, mono_ns now, int64_t sample);
 
 /* probe.c: how large a datagram the path carries */
 bool rx_probe_emit(struct rx_call *call, mono_ns now, struct rx_datagram *out);
@@ -262,7 +265,14 @@ struct rx_channel {
 	uint16_t own_window;  /* last announced by us; 0: none */
 };
 
-enum rx_conn_due { RX_CONN_CHALLENGE, RX_CONN_DELAYED, RX_CONN_ABORT, RX_CONN_DOOM, RX_CONN_IDLE, RX_CONN_DUES };
+enum rx_conn_due {
+	RX_CONN_CHALLENGE,
+	RX_CONN_DELAYED,
+	RX_CONN_ABORT,
+	RX_CONN_DOOM,
+	RX_CONN_IDLE,
+	RX_CONN_DUES
+};
 
 struct rx_conn {
 	struct map_node node;
@@ -445,6 +455,8 @@ void rx_call_end_and_tell(struct rx_call *call, mono_ns now, afs_err err, int32_
 void rx_call_detach(struct rx_call *call, mono_ns now, enum rx_chan_end end);
 void rx_call_event(struct rx_call *call, unsigned what);
 void rx_call_tx(struct rx_call *call); /* it has something to send */
+/* Is the layer above stopped for want of the peer's data or window? */
+bool rx_call_waits_for_peer(const struct rx_call *call);
 void rx_call_set_due(struct rx_call *call, enum rx_call_due what, mono_ns at);
 void rx_call_offer(struct rx_call *call); /* tell the layer above of a call whose caller is known */
 void rx_call_release(struct rx_call *call); /* free it when nobody holds it */
@@ -554,6 +566,14 @@ static inline void rx_stat_add(struct rx_endpoint *ep, enum rx_stat_index i, uin
 		atomic_load_explicit(&ep->stats[i], memory_order_relaxed) + n,
 		memory_order_relaxed);
 }
+static inline void rx_stat_set(struct rx_endpoint *ep, enum rx_stat_index i, uint64_t n)
+{
+	atomic_store_explicit(&ep->stats[i], n, memory_order_relaxed);
+}
+static inline uint64_t rx_stat_get(const struct rx_endpoint *ep, enum rx_stat_index i)
+{
+	return atomic_load_explicit(&ep->stats[i], memory_order_relaxed);
+}
 #define RX_COUNT(ep, name) rx_stat_add((ep), RX_ST_##name, 1)
 #define RX_COUNT_N(ep, name, n) rx_stat_add((ep), RX_ST_##name, (n))
 
@@ -562,8 +582,8 @@ uint8_t *rx_endpoint_scratch(struct rx_endpoint *ep, size_t len, struct rx_datag
 /* Give back what scratch took too much. */
 void rx_endpoint_scratch_trim(struct rx_endpoint *ep, size_t unused);
 /* debug.c: the body of a DEBUG answer, built in zeroed memory; gives its length. */
-uint32_t rx_debug_answer(struct rx_endpoint *ep, struct rx_addr asker, const uint8_t *body,
-	size_t len, uint8_t *out);
+uint32_t rx_debug_answer(
+	struct rx_endpoint *ep, bool on_machine, const uint8_t *body, size_t len, uint8_t *out);
 static inline bool rx_addr_is_loopback(struct rx_addr a) { return a.ip >> 24 == 127; }
 uint64_t rx_addr_hash(const struct map *m, struct rx_addr a);
 static inline bool rx_addr_same(struct rx_addr a, struct rx_addr b)

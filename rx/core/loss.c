@@ -14,7 +14,7 @@ void rx_loss_acked(struct rx_call *call, mono_ns now, struct rx_packet *p, rx_se
 	struct rx_peer *peer = call->conn->peer;
 	int64_t took = now - p->sent_at;
 	if (serial && serial == p->serial) {
-		rx_peer_rtt(peer, now, took);
+		rx_peer_rtt(call->conn->ep, peer, now, took);
 		rx_cong_sample(call, took);
 	}
 	bool again = p->sends > 1;
@@ -111,6 +111,7 @@ void rx_loss_arm(struct rx_call *call, mono_ns now)
 
 static void probe_tail(struct rx_call *call)
 {
+	RX_COUNT(call->conn->ep, tail_probes);
 	call->probes = 1;
 	call->credit = 1;
 	bool has_new =
@@ -133,6 +134,7 @@ void rx_loss_timeout(struct rx_call *call, mono_ns now)
 		if (call->backoff && !call->conn->peer->on_machine &&
 			RX_HEADER + oldest->len > RX_SAFE_DATAGRAM)
 			rx_peer_lower_size(call->conn->ep, call->conn->peer, now);
+		RX_COUNT(call->conn->ep, timeouts);
 		rx_cong_timeout(call, now);
 		list_each(e, &call->xmit) declare_lost(call, list_entry(e, struct rx_packet, xmit));
 		call->credit = 1;

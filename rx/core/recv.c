@@ -94,14 +94,18 @@ static enum fate take(struct rx_call *call, rx_seq seq, bool last, uint16_t cksu
 		return BEYOND;
 	bool in_order = seq == call->in_next;
 	if (!in_order) {
-		if (rx_buf_pool_fill(ep->config.pool) >= 90)
+		if (rx_buf_pool_fill(ep->config.pool) >= 90) {
+			RX_COUNT(ep, no_buffer);
 			return DROPPED; /* what is left is for those next in line */
+		}
 		if (!call->ahead && !(call->ahead = mem_new_array(RX_AHEAD, struct rx_packet *)))
 			return DROPPED;
 	}
 	struct rx_packet *p = keep(ep, d, off, len);
-	if (!p)
+	if (!p) {
+		RX_COUNT(ep, no_buffer);
 		return DROPPED;
+	}
 	p->seq = seq;
 	p->cksum = cksum;
 	p->last = last;
@@ -149,7 +153,8 @@ void rx_recv_data(
 {
 	struct rx_conn *c = call->conn;
 	if (now >= c->expires) {
-		rx_conn_fail(c, now, AFS_EEXPIRED, c->sec->ops->code(c->sec, AFS_EEXPIRED), true, 0);
+		rx_conn_fail(
+			c, now, AFS_EEXPIRED, c->sec->ops->code(c->sec, AFS_EEXPIRED), true, 0);
 		return;
 	}
 	if (!h->seq || call->in_discard || (!call->is_server && call->out_next == 1)) {

@@ -457,7 +457,10 @@ static void a_wish_for_a_newer_dialect_is_ignored_and_so_is_any_rubbish_in_its_p
 	(void)state;
 	struct wire *w = wire_new(NULL);
 	for (unsigned status = 0; status < 256; status++) {
-		struct wire_in in = {.h = {.type = RX_DATA, .call = 1 + status, .seq = 1, .flags = LAST,
+		struct wire_in in = {.h = {.type = RX_DATA,
+					     .call = 1 + status,
+					     .seq = 1,
+					     .flags = LAST,
 					     .user_status = (uint8_t)status},
 			.len = 4};
 		wire_feed(w, &in);
@@ -1013,6 +1016,84 @@ static void debug_tells_this_machine_of_connections_and_peers_to_the_end_of_the_
 	wire_free(w);
 }
 
+static uint32_t word(const struct wire_out *o, int i) { return get32(o->body + 4 * i); }
+
+static void load_for_test(void *ctx, struct rx_load *out)
+{
+	(void)ctx;
+	*out = (struct rx_load){.calls_waiting = 3,
+		.threads_idle = 5,
+		.calls_waited = 7,
+		.descriptors = 9,
+		.waits = 11,
+		.send_waits = 13,
+		.send_failures = 17};
+}
+
+static void debug_counts_every_type_of_packet_each_way(void **state)
+{
+	(void)state;
+	struct wire *w = wire_new(NULL);
+	const struct wire_out *o = debug(w, here, 4, 0);
+	assert_int_equal(word(o, 51), 9999999); /* no round trip yet */
+	uint32_t read[RX_VERSION], sent[RX_VERSION];
+	for (int i = 0; i < RX_VERSION; i++) {
+		read[i] = word(o, 11 + i);
+		sent[i] = word(o, 28 + i);
+	}
+	/* a call whose reply is acknowledged 20 ms later, its duplicate, an older one */
+	struct rx_call *call = begin(w, 5);
+	wire_reply(w, call, 1, 8, true);
+	const rx_serial serial = wire_take_type(w, RX_DATA)->h.serial;
+	wire_wait(w, MSEC(20));
+	const struct wire_ack all = {
+		.first = 2, .previous = 1, .serial = serial, .reason = RX_ACK_REQUESTED};
+	wire_ack(w, EPOCH, CID, 5, RX_F_CLIENT, 2, &all);
+	wire_data(w, 5, 1, LAST, 4);
+	wire_take_type(w, RX_ACK);
+	wire_data(w, 4, 1, LAST, 4);
+	/* one of each type for nobody */
+	for (uint8_t type = RX_DATA; type <= 14; type++) {
+		struct rx_header h = {.epoch = 0x80000001, .cid = 0x100, .call = 1, .type = type};
+		uint8_t bytes[RX_HEADER + 4] = {0};
+		rx_header_put(bytes, &h);
+		wire_feed_raw(w, wire_peer, bytes, sizeof(bytes));
+	}
+	wire_feed_raw(w, (struct rx_addr){.ip = 0x0a0b0c0d, .port = 1}, "short", 5);
+	wire_quiet(w);
+	w->ep->config.load = load_for_test;
+	o = debug(w, here, 4, 0);
+	for (int i = 0; i < RX_VERSION; i++) {
+		int more = i + 1 == RX_DATA ? 3 : i + 1 == RX_ACK ? 1 : i + 1 == RX_DEBUG ? 1 : 0;
+		assert_int_equal(word(o, 11 + i), read[i] + 1 + (uint32_t)more);
+		more = i + 1 == RX_DATA || i + 1 == RX_ACK || i + 1 == RX_DEBUG;
+		assert_int_equal(word(o, 28 + i), sent[i] + (uint32_t)more);
+	}
+	assert_int_equal(word(o, 5), 1); /* malformed, and by whom */
+	assert_int_equal(word(o, 6), 0x0a0b0c0d);
+	assert_int_equal(word(o, 9), 11);
+	assert_int_equal(word(o, 10), 13);
+	assert_int_equal(word(o, 24), 1);
+	assert_int_equal(word(o, 26), 1);
+	assert_int_equal(word(o, 45), 1);
+	assert_int_equal(word(o, 49), 0); /* 20 ms */
+	assert_int_equal(word(o, 50), 20000);
+	assert_int_equal(word(o, 52), 20000);
+	assert_int_equal(word(o, 54), 20000);
+	assert_int_equal(word(o, 55), 1);
+	assert_int_equal(word(o, 61), 17);
+	assert_int_equal(word(o, 63), 1); /* of a call that was over */
+	for (int i = 67; i < 71; i++)
+		assert_int_equal(word(o, i), 0);
+	o = debug(w, here, 1, 0);
+	assert_int_equal(o->body[13], 9);
+	assert_int_equal(word(o, 4), 3);
+	assert_int_equal(word(o, 5), 5);
+	assert_int_equal(word(o, 6), 7);
+	rx_call_unref(call);
+	wire_free(w);
+}
+
 static void debug_shows_strangers_empty_lists_of_the_right_size(void **state)
 {
 	(void)state;
@@ -1035,13 +1116,17 @@ static void debug_shows_strangers_empty_lists_of_the_right_size(void **state)
 	wire_free(w);
 }
 
-static void tools_that_only_ask_get_no_more_than_three_times_what_they_sent_and_200_bytes(void **state)
+static void tools_that_only_ask_get_no_more_than_three_times_what_they_sent_and_200_bytes(
+	void **state)
 {
 	(void)state;
 	struct wire *w = wire_new(NULL);
 	uint64_t in = 0, out = 0;
 	for (int i = 0; i < 100; i++) {
-		struct rx_header h = {.epoch = 999, .call = 1, .type = i % 2 ? RX_DEBUG : RX_VERSION, .flags = 0x05};
+		struct rx_header h = {.epoch = 999,
+			.call = 1,
+			.type = i % 2 ? RX_DEBUG : RX_VERSION,
+			.flags = 0x05};
 		uint8_t bytes[36] = {[31] = 3};
 		size_t n = i % 2 ? 36 : 28;
 		rx_header_put(bytes, &h);
@@ -1340,7 +1425,9 @@ TEST_MAIN(T(an_unknown_service_is_answered_with_a_raw_abort_made_from_the_header
 	T(a_newer_call_ends_the_one_before_and_waits_until_its_handler_is_back),
 	T(a_newer_call_acknowledges_the_reply_before_it),
 	T(an_abort_is_repeated_to_whoever_goes_on_with_the_call),
-	T(a_client_that_repeats_a_failing_call_hears_of_it_three_seconds_late), T(a_newer_call_does_not_wait_for_the_delayed_abort_of_the_one_before), T(a_wish_for_a_newer_dialect_is_ignored_and_so_is_any_rubbish_in_its_place),
+	T(a_client_that_repeats_a_failing_call_hears_of_it_three_seconds_late),
+	T(a_newer_call_does_not_wait_for_the_delayed_abort_of_the_one_before),
+	T(a_wish_for_a_newer_dialect_is_ignored_and_so_is_any_rubbish_in_its_place),
 	T(an_abort_from_the_client_ends_the_call_with_its_code),
 	T(a_call_that_nobody_takes_is_aborted),
 	T(an_ack_has_the_layout_of_the_protocol_with_three_zero_octets_before_its_trailer),
@@ -1363,6 +1450,7 @@ TEST_MAIN(T(an_unknown_service_is_answered_with_a_raw_abort_made_from_the_header
 	T(version_is_answered_with_65_octets_to_clients_only),
 	T(debug_requests_for_what_is_not_there_are_answered_with_minus_8_twice),
 	T(debug_tells_this_machine_of_connections_and_peers_to_the_end_of_the_list),
+	T(debug_counts_every_type_of_packet_each_way),
 	T(debug_shows_strangers_empty_lists_of_the_right_size),
 	T(tools_that_only_ask_get_no_more_than_three_times_what_they_sent_and_200_bytes),
 	T(an_unproven_address_gets_at_most_three_times_what_it_sent_and_200_bytes),
