@@ -39,3 +39,7 @@ check-slow-sim: tests/sim/test_hours tests/sim/test_transfer tests/sim/test_host
 EXTRA_PROGRAMS += tests/sim/bench_core
 tests_sim_bench_core_SOURCES = %reldir%/bench_core.c
 tests_sim_bench_core_LDADD = $(LIBS_CORE)
+
+EXTRA_PROGRAMS += tests/sim/bench_paths
+tests_sim_bench_paths_SOURCES = %reldir%/bench_paths.c
+tests_sim_bench_paths_LDADD = $(LIBS_SIM)
