@@ -112,12 +112,14 @@ static void print_row(const struct bench_report *r, size_t i)
 	const struct bench_row *row = &r->rows[i];
 	char t[COLUMNS][24], clients[12] = "", spread[48] = "";
 	struct spread rate = spread_of(r, i, RATE);
+	static const int digits[COLUMNS] = {0, 1, 1, 1, 1, 2, 2, 3};
 	for (enum column c = RATE; c < COLUMNS; c++)
-		cell_text(t[c], spread_of(r, i, c).median, c == RATE || c == JAIN ? (c == JAIN ? 3 : 0) : c >= MY_SWITCHES ? 2 : 1);
+		cell_text(t[c], spread_of(r, i, c).median, c == RATE && rate.median < 10 ? 2 : digits[c]);
 	if (row->clients)
 		snprintf(clients, sizeof(clients), "%u", row->clients);
 	if (rate.runs > 1)
-		snprintf(spread, sizeof(spread), "  %.0f-%.0f of %zu", rate.least, rate.most, rate.runs);
+		snprintf(spread, sizeof(spread), "  %.*f-%.*f of %zu", rate.median < 10 ? 2 : 0, rate.least,
+			rate.median < 10 ? 2 : 0, rate.most, rate.runs);
 	printf("%-16s %-6s %7s %9s %-7s %8s %8s %9s %9s %8s %8s", row->what, row->level, clients, t[RATE],
 		row->bulk ? "MB/s" : "calls/s", t[P50], t[P99], t[MY_CPU], t[THEIR_CPU], t[MY_SWITCHES], t[THEIR_SWITCHES]);
 	if (row->jain > 0)
