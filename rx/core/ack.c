@@ -179,13 +179,14 @@ void rx_ack_receive(struct rx_call *call, mono_ns now, const struct rx_header *h
 		return;
 	rx_serial serial = a.reason == RX_ACK_DELAY ? 0 : a.serial;
 	call->newly = 0;
+	call->newly_bytes = 0;
 	rx_send_advance(call, now, a.first, serial);
 	soft_acks(call, now, &a, serial);
 	rx_send_advance_soft(call, now);
 	if (rx_send_complete(call, now))
 		return;
 	if (call->newly) {
-		call->progress = now;
+		rx_call_progress(call, now, call->newly_bytes);
 		call->backoff = 0;
 		call->probes = 0;
 		rx_cong_acked(call, now, call->newly);

@@ -360,6 +360,16 @@ static bool wants_keepalive(const struct rx_call *call)
 	return call->out_next > 1 && !(call->in_last && call->in_next > call->in_last);
 }
 
+void rx_call_progress(struct rx_call *call, mono_ns now, uint64_t bytes)
+{
+	const int64_t idle = call->conn->idle_ns;
+	if (!idle || bytes >= RX_PROGRESS_BYTES)
+		call->progress = now;
+	else
+		call->progress =
+			MIN(now, call->progress + (int64_t)bytes * (idle / RX_PROGRESS_BYTES));
+}
+
 bool rx_call_waits_for_peer(const struct rx_call *call)
 {
 	if (call->out_end > call->out_next && rx_send_room(call) == 0)

@@ -134,7 +134,8 @@ static bool is_congested(const struct rx_call *call)
 	int64_t queue = p->srtt - p->min_rtt;
 	if (queue > MAX(p->min_rtt / 4, QUEUE_NS))
 		return true;
-	return call->seen_lost >= LOSS_LEAST && call->seen_lost * LOSS_SHARE > call->seen_lost + call->seen_acked;
+	return call->seen_lost >= LOSS_LEAST &&
+	       call->seen_lost * LOSS_SHARE > call->seen_lost + call->seen_acked;
 }
 
 void rx_cong_loss(struct rx_call *call, mono_ns now)

@@ -71,11 +71,60 @@ struct rx_conn_id rx_conn_id(const struct rx_conn *c)
 
 /* --- birth and death ----------------------------------------------------------------------- */
 
-/* Under pressure the connection idle longest goes, anonymous ones first: a caller who proved a name
- * is not pushed out by strangers. */
+enum { EVICT_TRIES = 16 };
+
+static void leave_half_open(struct rx_conn *c)
+{
+	if (!list_linked(&c->half_link))
+		return;
+	list_remove(&c->half_link);
+	c->ep->half_open_count--;
+}
+
+/* Does only the core know of it? */
+static bool is_unheld(const struct rx_conn *c)
+{
+	if (c->refs)
+		return false;
+	for (int i = 0; i < 4; i++) {
+		const struct rx_call *call = c->chan[i].call;
+		if (c->chan[i].lingering || (call && (call->refs || list_linked(&call->ev) ||
+							     c->ep->event_call == call)))
+			return false;
+	}
+	return true;
+}
+
+/* The oldest connection goes of those whose address is not proven.  Whoever answers proves his within a
+ * round trip; a flood from addresses that are nobody's takes only the places of its own. */
+static bool evict_half_open(struct rx_endpoint *ep, mono_ns now)
+{
+	for (uint32_t tries = MIN(ep->half_open_count, (uint32_t)EVICT_TRIES); tries; tries--) {
+		struct rx_conn *c =
+			list_entry(list_first(&ep->half_open), struct rx_conn, half_link);
+		if (c->peer->proven) {
+			leave_half_open(c);
+			continue;
+		}
+		if (is_unheld(c)) {
+			RX_COUNT(ep, half_open_evicted);
+			rx_conn_free(c, now);
+			return true;
+		}
+		/* the layer above holds it */
+		list_remove(&c->half_link);
+		list_push_back(&ep->half_open, &c->half_link);
+	}
+	return false;
+}
+
+/* Under pressure those of unproven addresses go first, then those idle longest, anonymous ones before
+ * others: a caller who proved a name is not pushed out by strangers. */
 static bool make_room(struct rx_endpoint *ep, mono_ns now)
 {
 	if (ep->conn_count < ep->config.conns_max)
+		return true;
+	if (evict_half_open(ep, now))
 		return true;
 	struct list *e = list_first(&ep->idle_anon);
 	if (!e)
@@ -126,6 +175,7 @@ static struct rx_conn *make(struct rx_endpoint *ep, mono_ns now, struct rx_addr 
 	c->timer.kind = RX_TIMER_CONN;
 	list_init(&c->tx_link);
 	list_init(&c->idle_link);
+	list_init(&c->half_link);
 	for (int i = 0; i < RX_CONN_DUES; i++)
 		c->due[i] = MONO_NEVER;
 	for (int i = 0; i < 4; i++)
@@ -156,6 +206,12 @@ struct rx_conn *rx_conn_accept(struct rx_endpoint *ep, mono_ns now, const struct
 	c->dead_ns = ep->config.dead_ns;
 	c->idle_ns = ep->config.idle_ns;
 	rx_conn_settle(c, now);
+	if (!c->peer->proven) {
+		if (ep->half_open_count >= ep->config.half_open_max)
+			evict_half_open(ep, now);
+		list_push_back(&ep->half_open, &c->half_link);
+		ep->half_open_count++;
+	}
 	return c;
 }
 
@@ -201,6 +257,7 @@ void rx_conn_free(struct rx_conn *c, mono_ns now)
 	rx_probe_forget(c, now);
 	list_remove(&c->tx_link);
 	list_remove(&c->idle_link);
+	leave_half_open(c);
 	rx_heap_set(&ep->heap, &c->timer, MONO_NEVER);
 	rx_heap_release(&ep->heap);
 	map_remove(&ep->conns, &c->node);

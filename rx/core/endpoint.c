@@ -23,6 +23,10 @@ struct rx_endpoint *rx_endpoint_new(const struct rx_endpoint_config *config, mon
 	c->calls_per_peer_max = c->calls_per_peer_max ? c->calls_per_peer_max : RX_CALLS_PER_PEER;
 	c->dead_ns = c->dead_ns ? c->dead_ns : RX_DEAD_NS;
 	c->idle_ns = c->idle_ns ? c->idle_ns : RX_IDLE_NS;
+	c->half_open_max = c->half_open_max ? c->half_open_max : MAX(c->conns_max / 4, 1u);
+	struct rx_buf_pool_stats pool;
+	rx_buf_pool_stats(c->pool, &pool);
+	c->peer_bytes_max = c->peer_bytes_max ? c->peer_bytes_max : pool.max_bytes / 8;
 	c->version = c->version ? c->version : "afscell";
 	c->max_datagram = c->max_datagram ? c->max_datagram : RX_BIG_DATAGRAM;
 	c->max_datagram =
@@ -34,6 +38,7 @@ struct rx_endpoint *rx_endpoint_new(const struct rx_endpoint_config *config, mon
 	list_init(&ep->idle_anon);
 	list_init(&ep->idle_known);
 	list_init(&ep->idle_peers);
+	list_init(&ep->half_open);
 	/* seeds from our own source, so that a simulation repeats itself */
 	uint32_t (*random)(void *) = c->random;
 	ep->conns.seed = (uint64_t)random(c->random_ctx) << 32 | random(c->random_ctx);

@@ -112,6 +112,7 @@ enum {
 	RX_SEND_BYTES = 2 << 20, /* queued and unacknowledged, per call */
 	RX_CONNS_MAX = 20000,
 	RX_CALLS_PER_PEER = 256,
+	RX_PROGRESS_BYTES = 16 * 1024, /* in each idle time of a connection, from a peer waited for */
 	RX_PEERS_IDLE_MAX = 8192,
 	RX_TURN_BYTES = 64 * 1024, /* a call's turn among those that send */
 	RX_AMPLIFY = 3,
@@ -187,6 +188,7 @@ struct rx_peer {
 	struct rx_addr addr;
 	uint32_t conns;      /* that point here */
 	uint32_t calls;      /* server calls alive */
+	size_t held;         /* bytes that came and were not consumed */
 	struct list idle;    /* of the endpoint, while conns is 0 */
 	struct list blocked; /* calls and connections held back by the amplification limit */
 	mono_ns idle_since;
@@ -299,6 +301,7 @@ struct rx_conn {
 	uint64_t data_in, data_out, bytes_in, bytes_out; /* DATA, for DEBUG answers */
 	struct list tx_link;                             /* ep->tx_conns or peer->blocked */
 	struct list idle_link; /* ep->idle_anon or idle_known: server, no calls, no references */
+	struct list half_link; /* ep->half_open: server, and its address was unproven when last looked at */
 	struct rx_timer timer;
 	mono_ns due[RX_CONN_DUES];
 	struct rx_channel chan[4];
@@ -376,6 +379,8 @@ struct rx_call {
 	struct rx_packet *in_head, **in_tail; /* in order, for the layer above */
 	struct rx_packet **ahead;             /* ring of RX_AHEAD: came before their turn */
 	uint32_t ahead_count;
+	size_t in_held;   /* bytes that came and were not consumed */
+	mono_ns in_ready; /* since when in_head waits for the layer above */
 	rx_seq in_first;  /* first not consumed: what ACKs call firstPacket */
 	rx_seq in_next;   /* next in order */
 	rx_seq in_high;   /* highest that came */
@@ -412,6 +417,7 @@ struct rx_call {
 	uint32_t rack_order; /* the latest transmission known delivered; 0: none */
 	int64_t rack_rtt;    /* and how long its acknowledgement took */
 	uint32_t newly;      /* acknowledged by the ACK at hand */
+	uint64_t newly_bytes;
 	bool reorder_seen, in_recovery, was_limited;
 	bool kept_window;               /* the latest loss was not taken for congestion */
 	uint32_t seen_lost, seen_acked; /* of the latest packets, both halved now and then */
@@ -467,6 +473,8 @@ void rx_recv_data(
 	struct rx_call *call, mono_ns now, const struct rx_header *h, const struct rx_datagram *d);
 void rx_recv_drop(struct rx_call *call);
 uint32_t rx_recv_window(const struct rx_conn *c);
+/* The peer moved `bytes` of the call: they buy it time (RX_PROGRESS_BYTES). */
+void rx_call_progress(struct rx_call *call, mono_ns now, uint64_t bytes);
 
 /* ack.c */
 size_t rx_ack_build(
@@ -547,8 +555,8 @@ struct rx_endpoint {
 	struct rx_heap heap;
 	struct rx_timer peers_timer;
 	struct list tx_conns, tx_calls, events;
-	struct list idle_anon, idle_known, idle_peers;
-	uint32_t idle_peers_count;
+	struct list idle_anon, idle_known, idle_peers, half_open;
+	uint32_t idle_peers_count, half_open_count;
 	struct rx_call *event_call; /* given out last: borrowed until the next is asked for */
 	struct rx_call *free_calls;
 	uint32_t free_calls_count;

@@ -13,6 +13,8 @@ void rx_recv_drop(struct rx_call *call)
 {
 	rx_packet_free_list(call->in_head);
 	call->in_head = NULL;
+	call->conn->peer->held -= call->in_held;
+	call->in_held = 0;
 	call->in_tail = &call->in_head;
 	if (!call->ahead)
 		return;
@@ -66,6 +68,8 @@ static struct rx_packet *keep(
 
 static void append(struct rx_call *call, struct rx_packet *p)
 {
+	if (!call->in_head)
+		call->in_ready = call->conn->ep->now;
 	*call->in_tail = p;
 	call->in_tail = &p->next;
 	call->in_next++;
@@ -93,6 +97,11 @@ static enum fate take(struct rx_call *call, rx_seq seq, bool last, uint16_t cksu
 	if (seq >= call->in_edge)
 		return BEYOND;
 	bool in_order = seq == call->in_next;
+	const size_t most = ep->config.peer_bytes_max;
+	if (call->conn->peer->held + len > (in_order ? 2 * most : most)) {
+		RX_COUNT(ep, refused_peer);
+		return DROPPED;
+	}
 	if (!in_order) {
 		if (rx_buf_pool_fill(ep->config.pool) >= 90) {
 			RX_COUNT(ep, no_buffer);
@@ -109,6 +118,8 @@ static enum fate take(struct rx_call *call, rx_seq seq, bool last, uint16_t cksu
 	p->seq = seq;
 	p->cksum = cksum;
 	p->last = last;
+	call->in_held += len;
+	call->conn->peer->held += len;
 	call->in_high = MAX(call->in_high, seq);
 	if (last)
 		call->in_last = seq;
@@ -172,6 +183,7 @@ void rx_recv_data(
 	uint8_t flags = h->flags;
 	uint16_t cksum = h->cksum;
 	bool hole = call->ahead_count > 0, news = false;
+	uint64_t moved = 0;
 	enum fate worst = TAKEN;
 	for (;;) {
 		bool more = flags & RX_F_JUMBO && left >= RX_JUMBO_BODY + RX_JUMBO_HEADER;
@@ -181,6 +193,7 @@ void rx_recv_data(
 		if (f <= AHEAD)
 			call->unacked_in++;
 		news |= f == TAKEN;
+		moved += f <= AHEAD ? len : 0;
 		if (!more)
 			break;
 		const uint8_t *sub = d->buf->data + off + RX_JUMBO_BODY;
@@ -195,8 +208,8 @@ void rx_recv_data(
 	owe_for(call, now, worst, hole, flags, serial);
 	if (worst == DUPLICATE && call->is_server && call->out_next > 1)
 		rx_loss_hint(call, now);
+	rx_call_progress(call, now, moved);
 	if (news) {
-		call->progress = now;
 		if (call->delivered)
 			rx_call_event(call, RX_CE_READABLE);
 		else
@@ -214,7 +227,8 @@ struct rx_packet *rx_call_receive(struct rx_call *call, mono_ns now)
 	call->in_head = NULL;
 	call->in_tail = &call->in_head;
 	call->in_given = call->in_next;
-	call->progress = now;
+	/* the peer was not waited for while this lay here */
+	call->progress = MIN(now, call->progress + (now - call->in_ready));
 	call->events &= (uint8_t)~RX_CE_READABLE;
 	if (!call->events)
 		list_remove(&call->ev);
@@ -231,6 +245,11 @@ void rx_call_consumed(struct rx_call *call, mono_ns now, uint32_t packets)
 	if (!call->attached || call->ended)
 		return;
 	packets = MIN(packets, call->in_given - call->in_first);
+	/* their share: how long each was is known to the layer above only */
+	const uint32_t waiting = call->in_next - call->in_first + call->ahead_count;
+	const size_t share = waiting ? call->in_held * packets / waiting : 0;
+	call->in_held -= share;
+	call->conn->peer->held -= share;
 	call->in_first += packets;
 	call->consumed_since += packets;
 	if (call->in_last && call->in_next > call->in_last)

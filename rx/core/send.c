@@ -129,6 +129,7 @@ void rx_send_mark_acked(struct rx_call *call, mono_ns now, struct rx_packet *p, 
 	}
 	p->state = RX_PKT_ACKED;
 	call->newly++;
+	call->newly_bytes += p->len;
 	call->out_high = MAX(call->out_high, p->seq);
 }
 

@@ -18,3 +18,8 @@ check_PROGRAMS += tests/unit/core/test_buf
 TESTS += tests/unit/core/test_buf
 tests_unit_core_test_buf_SOURCES = %reldir%/test_buf.c
 tests_unit_core_test_buf_LDADD = $(LIBS_TEST) $(LIBS_CORE)
+
+check_PROGRAMS += tests/unit/core/test_bounds
+TESTS += tests/unit/core/test_bounds
+tests_unit_core_test_bounds_SOURCES = %reldir%/test_bounds.c
+tests_unit_core_test_bounds_LDADD = $(LIBS_WIRE)

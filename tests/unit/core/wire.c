@@ -48,6 +48,8 @@ struct wire *wire_new(const struct wire_config *c)
 		.accept = accept_conn,
 		.accept_ctx = w,
 		.conns_max = c->conns_max,
+		.half_open_max = c->half_open_max,
+		.peer_bytes_max = c->peer_bytes_max,
 		.calls_per_peer_max = c->calls_per_peer_max,
 		.window = c->window,
 		.abort_threshold = c->abort_threshold,

@@ -34,7 +34,8 @@ struct wire {
 };
 
 struct wire_config {
-	uint32_t conns_max, calls_per_peer_max, window, abort_threshold;
+	uint32_t conns_max, calls_per_peer_max, window, abort_threshold, half_open_max;
+	size_t peer_bytes_max;
 	int64_t dead_ns, idle_ns;
 	bool loopback_big;
 };
