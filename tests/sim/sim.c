@@ -77,6 +77,8 @@ struct sim {
 	void (*watch)(void *ctx, mono_ns now, struct rx_addr from, struct rx_addr to,
 		const uint8_t *p, size_t n);
 	void *watch_ctx;
+	bool (*drop)(void *ctx, struct rx_addr from, struct rx_addr to, const uint8_t *p, size_t n);
+	void *drop_ctx;
 	bool tracing, flipped;
 	struct sim_trace trace;
 };
@@ -181,6 +183,7 @@ static void transmit(struct sim_end *e, const struct rx_datagram *d)
 	if (s->watch)
 		s->watch(s->watch_ctx, s->now, e->addr, d->peer, p, d->len);
 	bool lost = e->cut || e->mute || chance(s, net->loss_ppm) ||
+		    (s->drop && s->drop(s->drop_ctx, e->addr, d->peer, p, d->len)) ||
 		    (net->datagram_max && d->len > net->datagram_max &&
 			    (!d->fragment || net->no_pieces));
 	mono_ns leaves = s->now;
@@ -778,6 +781,14 @@ mono_ns sim_now(const struct sim *s) { return s->now; }
 struct sim_net *sim_network(struct sim *s) { return &s->net; }
 struct rx_endpoint *sim_end_endpoint(struct sim_end *e) { return e->ep; }
 struct rx_addr sim_end_addr(const struct sim_end *e) { return e->addr; }
+void sim_drop(struct sim *s,
+	bool (*fn)(void *ctx, struct rx_addr from, struct rx_addr to, const uint8_t *p, size_t n),
+	void *ctx)
+{
+	s->drop = fn;
+	s->drop_ctx = ctx;
+}
+void sim_end_move(struct sim_end *e, uint16_t port) { e->addr.port = port; }
 void sim_end_cut(struct sim_end *e, bool cut) { e->cut = cut; }
 void sim_end_half(struct sim_end *e, bool deaf, bool mute) { e->deaf = deaf, e->mute = mute; }
 unsigned sim_end_begun(const struct sim_end *e) { return e->begun; }

@@ -99,6 +99,13 @@ void sim_watch(struct sim *s,
 		size_t n),
 	void *ctx);
 
+/* Loses what `fn` says true of, beside what the network loses anyway; NULL: nothing. */
+void sim_drop(struct sim *s,
+	bool (*fn)(void *ctx, struct rx_addr from, struct rx_addr to, const uint8_t *p, size_t n),
+	void *ctx);
+/* It is at another port from now on, as after a NAT's amnesia: what goes to the old one is lost. */
+void sim_end_move(struct sim_end *e, uint16_t port);
+
 /* The dialogue so far, as text: one line per datagram, serials relative to each sender's first. */
 void sim_trace(struct sim *s, bool on);
 const char *sim_trace_text(struct sim *s);

@@ -15,8 +15,8 @@ struct seen {
 	unsigned probe_count, large;
 };
 
-static void watch(void *ctx, mono_ns now, struct rx_addr from, struct rx_addr to, const uint8_t *p,
-	size_t n)
+static void watch(
+	void *ctx, mono_ns now, struct rx_addr from, struct rx_addr to, const uint8_t *p, size_t n)
 {
 	struct seen *seen = ctx;
 	(void)now;
@@ -172,7 +172,8 @@ static void a_probe_that_the_own_network_refuses_is_answered_at_once(void **stat
 /* Lets a call come to large datagrams, then shrinks the path under it. */
 static struct sim_call *shrink_under(struct path *p, bool reply)
 {
-	struct sim_ask ask = {.request_len = reply ? 0 : 30 << 20, .reply_len = reply ? 30 << 20 : 0};
+	struct sim_ask ask = {
+		.request_len = reply ? 0 : 30 << 20, .reply_len = reply ? 30 << 20 : 0};
 	struct sim_call *c = sim_call(p->client, p->conn, &ask);
 	while (p->seen.large < 100)
 		sim_wait(p->s, MSEC(1));
@@ -263,14 +264,17 @@ static void any_path_that_changes_under_calls_through_loss_carries_them_to_their
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= sim_seeds(40); seed++) {
-		struct sim_net net = {.loss_ppm = 10000, .reorder_ppm = 10000, .delay = MSEC(2),
+		struct sim_net net = {.loss_ppm = 10000,
+			.reorder_ppm = 10000,
+			.delay = MSEC(2),
 			.jitter = USEC(500)};
 		struct path *p = lay(seed, &net);
 		struct sim_ask ask = {.request_len = 3 << 20, .reply_len = 3 << 20};
 		struct sim_call *c = sim_call(p->client, p->conn, &ask);
 		static const uint32_t sizes[] = {0, 1444, 8972, 3000, 16376, 8588};
 		for (int i = 0; i < 20 && !sim_call_over(c); i++) {
-			sim_network(p->s)->datagram_max = sizes[sim_random(p->s) % ARRAY_SIZE(sizes)];
+			sim_network(p->s)->datagram_max =
+				sizes[sim_random(p->s) % ARRAY_SIZE(sizes)];
 			sim_wait(p->s, MSEC(sim_random(p->s) % 400));
 		}
 		if (!sim_run(p->s, SEC(120)) || sim_call_err(c) != AFS_OK)

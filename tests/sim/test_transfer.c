@@ -97,7 +97,10 @@ static void losses_that_are_no_congestion_leave_a_long_path_filled(void **state)
 {
 	(void)state;
 	/* a fifth of the path's share is lost to repairs, not to a window cut in halves */
-	struct sim_net net = {.delay = MSEC(25), .bytes_per_sec = 12500000, .queue_bytes = 1 << 20, .loss_ppm = 10000};
+	struct sim_net net = {.delay = MSEC(25),
+		.bytes_per_sec = 12500000,
+		.queue_bytes = 1 << 20,
+		.loss_ppm = 10000};
 	mono_ns total = 0;
 	for (uint64_t seed = 1; seed <= 5; seed++)
 		total += one_call(seed, &net, false, false, 0, 5 << 20, SEC(20));
@@ -108,9 +111,13 @@ static void a_queue_too_short_to_show_as_delay_is_not_flooded(void **state)
 {
 	(void)state;
 	/* 100 Mbit/s, 10 ms, room for six packets: full after half a millisecond */
-	struct sim_net net = {.delay = MSEC(5), .bytes_per_sec = 12500000, .queue_bytes = 9000, .datagram_max = 1500};
+	struct sim_net net = {.delay = MSEC(5),
+		.bytes_per_sec = 12500000,
+		.queue_bytes = 9000,
+		.datagram_max = 1500};
 	struct sim *s = sim_new(6, &net);
-	struct sim_end *client = sim_end_new(s, &(struct sim_end_config){}), *server = sim_end_new(s, &(struct sim_end_config){});
+	struct sim_end *client = sim_end_new(s, &(struct sim_end_config){}),
+		       *server = sim_end_new(s, &(struct sim_end_config){});
 	struct rx_conn *conn = sim_connect(client, server, false);
 	struct sim_call *c = sim_call(client, conn, &(struct sim_ask){.reply_len = 10 << 20});
 	assert_true(sim_run(s, SEC(20)));
@@ -379,7 +386,8 @@ TEST_MAIN(T(any_mix_of_calls_through_any_network_ends_as_it_should),
 	T(five_megabytes_pass_each_way_at_the_speed_of_the_link),
 	T(a_long_path_is_filled_up_to_the_window),
 	T(one_percent_of_loss_costs_less_than_half_the_speed),
-	T(losses_that_are_no_congestion_leave_a_long_path_filled), T(a_queue_too_short_to_show_as_delay_is_not_flooded),
+	T(losses_that_are_no_congestion_leave_a_long_path_filled),
+	T(a_queue_too_short_to_show_as_delay_is_not_flooded),
 	T(a_lost_tail_is_repaired_without_a_timeout), T(a_fifth_of_all_datagrams_may_vanish),
 	T(a_small_queue_on_a_slow_link_is_shared_without_collapse),
 	T(two_ends_on_one_machine_use_large_datagrams),
