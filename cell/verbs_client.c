@@ -9,6 +9,7 @@
 #include "cell/cell_parts.h"
 #include "client/pioctl/pioctl.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -92,6 +93,26 @@ static afs_err verb_token_set(void *ctx, struct ctl_request *rq, json_t *out)
 	return refuse(rq, err);
 }
 
+/* The AFS id that a principal has in this cell; null: none, or it cannot be asked for. */
+static json_t *id_of_principal(struct cell *c, const char *cell, const char *principal)
+{
+	struct rx_caller who = {.authenticated = true};
+	struct keys_name name;
+	int32_t id;
+	const char *at = strrchr(principal, '@');
+	size_t n = at ? (size_t)(at - principal) : 0, slash = strcspn(principal, "/");
+	if (!c->self || !n || strcasecmp(cell, c->conf->cell) != 0)
+		return json_null();
+	snprintf(who.name, sizeof(who.name), "%.*s", (int)MIN(slash, n), principal);
+	if (slash < n)
+		snprintf(who.instance, sizeof(who.instance), "%.*s", (int)(n - slash - 1), principal + slash + 1);
+	snprintf(who.cell, sizeof(who.cell), "%s", at + 1);
+	adapters_afs_name(c->adapters, &who, &name);
+	for (char *p = name.text; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	return self_id_of(c->self, name.text, &id) == AFS_OK ? json_integer(id) : json_null();
+}
+
 static afs_err verb_token_list(void *ctx, struct ctl_request *rq, json_t *out)
 {
 	struct client *client;
@@ -102,8 +123,8 @@ static afs_err verb_token_list(void *ctx, struct ctl_request *rq, json_t *out)
 	json_t *tokens = json_array();
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(tokens,
-			json_pack("{s:s, s:s, s:I, s:I, s:b}", "cell", list[i].cell, "name",
-				list[i].name, "begins", (json_int_t)list[i].begins, "expires",
+			json_pack("{s:s, s:s, s:o, s:I, s:I, s:b}", "cell", list[i].cell, "name",
+				list[i].name, "afs_id", id_of_principal(ctx, list[i].cell, list[i].name), "begins", (json_int_t)list[i].begins, "expires",
 				(json_int_t)list[i].expires, "expired", list[i].expired));
 	json_object_set_new(out, "tokens", tokens);
 	return AFS_OK;

@@ -58,14 +58,15 @@ static int run_suite(const struct cli_suite *s, int argc, char **argv)
 	}
 	if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-help") == 0 || strcmp(argv[0], "-h") == 0
 		|| strcmp(argv[0], "help") == 0) {
-		const char *close;
-		const struct cli_command *cmd = argc > 1 ? cli_find(s->name, argv[1], &close) : NULL;
-		if (argc > 1 && !cmd)
-			return unknown(s->name, argv[1], close);
-		if (cmd)
-			cli_help_command(cmd);
-		else
+		int at = argc > 1 && strcmp(argv[1], "-topic") == 0 ? 2 : 1;
+		if (at >= argc)
 			cli_help_suite(s);
+		for (const char *close; at < argc; at++) {
+			const struct cli_command *cmd = cli_find(s->name, argv[at], &close);
+			if (!cmd)
+				return unknown(s->name, argv[at], close);
+			cli_help_command(cmd);
+		}
 		return CLI_OK;
 	}
 	const char *close;

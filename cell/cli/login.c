@@ -4,6 +4,7 @@
  * the token to the cache manager, which keeps it for the user at the other end of the socket.  A user of another
  * realm is registered with the cell the first time, as name@realm. */
 #include "cell/admin/calls.h"
+#include "cell/admin/manager.h"
 #include "cell/cli/handlers.h"
 #include "cell/cli/suite.h"
 #include "cell/keys/keys.h"
@@ -56,6 +57,7 @@ struct login {
 	const char *krb5_conf; /* NULL: the system's, or what the user set */
 	bool prdb, debug;
 	json_t *done;         /* tokens that were got, for --json */
+	struct manager *manager; /* NULL: the running cell's */
 };
 
 [[gnu::format(printf, 2, 3)]] static void debug(const struct login *l, const char *fmt, ...)
@@ -74,7 +76,7 @@ static bool afs_name(const struct login *l, const struct keys_token *t, struct p
 {
 	char text[NAME_MAX_];
 	bool ours = strcasecmp(t->cell, string(l->own, "cell")) == 0;
-	const char *realm = ours ? string(l->own, "realm") : t->cell;
+	const char *realm = ours && string(l->own, "realm") ? string(l->own, "realm") : t->cell;
 	bool foreign = strcasecmp(t->realm, realm) != 0 && strcasecmp(t->realm, t->cell) != 0;
 	int n = snprintf(text, sizeof(text), "%s%s%s%s%s", t->name, *t->instance ? "." : "", t->instance, foreign ? "@" : "", foreign ? t->realm : "");
 	memset(out, 0, sizeof(*out));
@@ -85,33 +87,50 @@ static bool afs_name(const struct login *l, const struct keys_token *t, struct p
 	return foreign;
 }
 
-/* A foreigner's first coming: he makes his own entry.  Without one he is anonymous there, and told so. */
-static void register_self(struct login *l, const struct keys_token *t)
+/* The AFS id of the token's holder, when somebody wants it.  A foreigner's first coming: he makes his own entry.
+ * Without one he is anonymous there, and told so.  0: not known. */
+static int32_t resolve(struct login *l, const struct keys_token *t)
 {
 	struct prname name;
 	CLEANUP(admin) struct admin *a = NULL;
 	CLEANUP(arena) struct arena arena;
 	arena_init(&arena, TOKEN_LIST_MAX);
-	if (!afs_name(l, t, &name) || suite_open_as(l->c, t, &a) != CLI_OK)
-		return;
+	bool foreign = afs_name(l, t, &name);
+	if ((!foreign && !l->manager) || suite_open_as(l->c, t, &a) != CLI_OK)
+		return 0;
 	struct pt_name_to_id_in in = {.nlist = {&name, 1}};
 	struct pt_name_to_id_out out = {};
 	afs_err err = PT_CALL(a, name_to_id, &in, &out, &arena);
 	if (err == AFS_OK && out.ilist.n == 1 && out.ilist.v[0] != AFS_ANONYMOUS) {
 		debug(l, "%s has the AFS id %d", name.text, out.ilist.v[0]);
-		return;
+		return out.ilist.v[0];
 	}
-	if (err == AFS_OK) {
+	if (err == AFS_OK && foreign) {
 		struct pt_new_entry_in new = {.name = XDR_STR_OF(name.text), .flag = PT_USER};
 		struct pt_new_entry_out made = {};
 		err = PT_CALL(a, new_entry, &new, &made, NULL);
 		if (err == AFS_OK) {
 			cli_say(l->c, "doing first-time registration of %s at %s: id %d\n", name.text, t->cell, made.id);
-			return;
+			return made.id;
 		}
 	}
-	cli_warn(l->c, "%s is not registered in %s, and stays anonymous there: %s; an administrator there makes the group "
-		       "system:authuser@REALM, or the entry", name.text, t->cell, admin_why(a, err));
+	if (foreign)
+		cli_warn(l->c, "%s is not registered in %s, and stays anonymous there: %s; an administrator there makes the group "
+			       "system:authuser@REALM, or the entry", name.text, t->cell, admin_why(a, err));
+	return 0;
+}
+
+/* To the cache manager that AFSSERVER names, else to the running cell's. */
+static int hand_over(struct login *l, const struct keys_token *t, int32_t id)
+{
+	if (l->manager) {
+		CLEANUP(buf) struct buf why = {};
+		afs_err err = manager_put(l->manager, t, id, &why);
+		return err == AFS_OK ? CLI_OK : cli_fail(l->c, "%s", why.len ? why.data : afs_err_text(err));
+	}
+	CLEANUP(json) json_t *reply = NULL;
+	json_t *args = token_json(t);
+	return args ? cli_ask(l->c, "token.set", args, &reply) : cli_fail(l->c, "out of memory");
 }
 
 /* A token for `cell` from the tickets in `ccache` (NULL: the user's), to the cache manager. */
@@ -121,27 +140,35 @@ static int one_cell(struct login *l, const char *cell, const char *realm, const 
 	struct keys_aklog want = {.cell = cell, .realm = realm ? realm : ours ? string(l->own, "realm") : NULL, .krb5_conf = l->krb5_conf, .ccache = ccache};
 	CLEANUP(buf) struct buf why = {};
 	CLEANUP(keys_token) struct keys_token token = {};
-	CLEANUP(json) json_t *reply = NULL;
 	debug(l, "Authenticating to cell %s.", cell);
 	afs_err err = keys_aklog(&want, &token, &why);
 	if (err != AFS_OK)
 		return cli_fail(l->c, "%s", why.data && why.len ? why.data : afs_err_text(err));
 	debug(l, "Ticket of %s%s%s@%s with kvno %d.", token.name, *token.instance ? "/" : "", token.instance, token.realm, token.kad.kvno);
-	if (l->prdb)
-		register_self(l, &token);
-	json_t *args = token_json(&token);
-	if (!args)
-		return cli_fail(l->c, "out of memory");
-	int status = cli_ask(l->c, "token.set", args, &reply);
+	int status = hand_over(l, &token, l->prdb ? resolve(l, &token) : 0);
 	if (status == CLI_OK)
 		json_array_append_new(l->done, json_pack("{s:s, s:I}", "cell", token.cell, "expires", (json_int_t)token.kad.expires));
 	return status;
 }
 
+/* A cache manager elsewhere: which cell is the local one is as for the other suites. */
+static int begin_far(struct login *l, struct cli *c)
+{
+	CLEANUP(admin) struct admin *a = NULL;
+	CLEANUP(buf) struct buf why = {};
+	int status = suite_open_cell(c, NULL, &a);
+	if (status != CLI_OK)
+		return status;
+	l->own = json_pack("{s:s}", "cell", admin_cell(a));
+	if (manager_open(&l->manager, &why) != AFS_OK)
+		return cli_fail(c, "%s", why.len ? why.data : "no UDP port can be opened");
+	return CLI_OK;
+}
+
 static int begin(struct login *l, struct cli *c)
 {
 	*l = (struct login){.c = c, .done = json_array(), .prdb = !cli_has(c, "noprdb")};
-	int status = cli_ask(c, "token.realm", NULL, &l->own);
+	int status = manager_named() ? begin_far(l, c) : cli_ask(c, "token.realm", NULL, &l->own);
 	if (status == CLI_OK && !string(l->own, "cell"))
 		status = cli_fail(c, "the running cell does not say its name");
 	/* the cell's own realm is found without any setting; what the user set comes first */
@@ -154,6 +181,8 @@ static inline void login_cleanup(struct login *l)
 {
 	json_decref(l->own);
 	json_decref(l->done);
+	if (l->manager)
+		manager_close(l->manager);
 }
 
 /* What stands in the rows for options of stock tools that have no meaning here. */

@@ -3,6 +3,7 @@
  * tokens, unlog: what the cache manager keeps for the user at this end of the socket. */
 #include "cell/cli/handlers.h"
 
+#include "cell/admin/manager.h"
 #include "cell/base/mem.h"
 #include "cell/keys/keys.h"
 
@@ -10,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { TOKENS_MAX = 64 };
 
 DEFINE_CLEANUP_PTR(json, json_t, json_decref)
 
@@ -25,28 +28,57 @@ static void when(wall_ns t, char *out, size_t cap)
 	strftime(out, cap, "%b %e %H:%M", localtime_r(&s, &tm));
 }
 
+/* The caller's tokens as {"cell", "name", "afs_id", "begins", "expires", "expired"}: from the manager that AFSSERVER
+ * names, else from the running cell.  CLI_OK, or told. */
+static int list_tokens(struct cli *c, json_t **out)
+{
+	*out = NULL;
+	if (!manager_named()) {
+		CLEANUP(json) json_t *reply = NULL;
+		int rc = cli_ask(c, "token.list", NULL, &reply);
+		*out = json_incref(json_object_get(reply, "tokens"));
+		return rc;
+	}
+	CLEANUP(manager) struct manager *m = NULL;
+	CLEANUP(buf) struct buf why = {};
+	struct manager_token t;
+	afs_err err = manager_open(&m, &why);
+	*out = json_array();
+	for (uint32_t i = 0; err == AFS_OK && i < TOKENS_MAX; i++)
+		if ((err = manager_get(m, i, &t, &why)) == AFS_OK)
+			json_array_append_new(*out, json_pack("{s:s, s:s, s:o, s:I, s:I, s:b}", "cell", t.cell, "name", "", "afs_id",
+							      t.id_told ? json_integer(t.afs_id) : json_null(), "begins", (json_int_t)t.begins, "expires", (json_int_t)t.expires, "expired",
+							      t.expires && t.expires < clk_wall()));
+	return err == AFS_OK || (m && err == AFS_ENOENT) ? CLI_OK : cli_fail(c, "%s", why.len ? why.data : afs_err_text(err));
+}
+
 int cli_tokens(struct cli *c)
 {
-	CLEANUP(json) json_t *reply = NULL;
-	int rc = cli_ask(c, "token.list", NULL, &reply);
+	CLEANUP(json) json_t *list = NULL;
+	json_t *t;
+	int rc = list_tokens(c, &list);
 	if (rc != CLI_OK)
 		return rc;
-	json_t *list = json_object_get(reply, "tokens"), *t;
 	if (cli_wants_json(c))
 		return cli_print_json(c, json_incref(list));
 	printf("\nTokens held by the Cache Manager:\n\n");
 	size_t i;
 	json_array_foreach(list, i, t)
 	{
-		char text[40];
+		char text[40], whose[48] = "Rxkad";
 		wall_ns expires = json_integer_value(json_object_get(t, "expires"));
+		long long id = (long long)json_integer_value(json_object_get(t, "afs_id"));
+		bool told = json_is_integer(json_object_get(t, "afs_id")), expired = json_is_true(json_object_get(t, "expired"));
 		when(expires, text, sizeof(text));
-		printf("User %s's tokens for afs@%s %s%s%s\n", string(t, "name"), string(t, "cell"),
-			json_is_true(json_object_get(t, "expired")) ? "[>> Expired <<]"
-			: expires                                   ? "[Expires "
-								    : "[Never expires]",
-			json_is_true(json_object_get(t, "expired")) || !expires ? "" : text,
-			json_is_true(json_object_get(t, "expired")) || !expires ? "" : "]");
+		if (told)
+			snprintf(whose, sizeof(whose), "User's (AFS ID %lld) rxkad ", id);
+		printf("%s%s for %s ", whose, told ? "tokens" : "Tokens", string(t, "cell"));
+		if (expired || !expires)
+			printf("%s\n", expired ? "[>> Expired <<]" : "[Never expires]");
+		else
+			printf("[Expires %s]\n", text);
+		if (cli_has(c, "names") && *string(t, "name"))
+			printf("    %s\n", string(t, "name"));
 	}
 	printf("   --End of list--\n");
 	return CLI_OK;
@@ -65,18 +97,24 @@ static bool holds(const json_t *list, const char *cell)
 static int drop(struct cli *c, const char *cell)
 {
 	CLEANUP(json) json_t *reply = NULL;
-	return cli_ask(c, "token.drop", cell ? json_pack("{s:s}", "cell", cell) : NULL, &reply);
+	if (!manager_named())
+		return cli_ask(c, "token.drop", cell ? json_pack("{s:s}", "cell", cell) : NULL, &reply);
+	CLEANUP(manager) struct manager *m = NULL;
+	CLEANUP(buf) struct buf why = {};
+	afs_err err = manager_open(&m, &why);
+	if (err == AFS_OK)
+		err = manager_drop(m, cell, &why);
+	return err == AFS_OK ? CLI_OK : cli_fail(c, "%s", why.len ? why.data : afs_err_text(err));
 }
 
 int cli_unlog(struct cli *c)
 {
-	CLEANUP(json) json_t *held = NULL;
+	CLEANUP(json) json_t *list = NULL;
 	const char *const *cells;
 	size_t n = cli_values(c, "cell", &cells);
-	int rc = cli_ask(c, "token.list", NULL, &held);
+	int rc = list_tokens(c, &list);
 	if (rc != CLI_OK)
 		return rc;
-	json_t *list = json_object_get(held, "tokens");
 	if (n == 0)
 		return json_array_size(list) ? drop(c, NULL) : CLI_OK; /* there is nothing to give up */
 	for (size_t i = 0; i < n; i++) {

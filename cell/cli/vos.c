@@ -28,7 +28,7 @@ static void say(void *ctx, const char *step)
 	fflush(stdout);
 }
 
-static void tell_call(void *ctx, const char *step) { cli_progress(ctx, "%s", step); }
+static void show_step(void *ctx, const char *step) { cli_progress(ctx, "%s", step); }
 
 int vos_begin(struct vos *v, struct cli *c)
 {
@@ -37,18 +37,21 @@ int vos_begin(struct vos *v, struct cli *c)
 	if (status != CLI_OK)
 		return status;
 	if (cli_calling(c)) {
-		admin_watch(v->a, tell_call, c, NULL);
+		admin_watch(v->a, show_step, c, NULL);
 		return CLI_OK;
 	}
 	struct sigaction act = {.sa_handler = on_signal};
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
-	admin_watch(v->a, cli_has(c, "verbose") && !cli_wants_json(c) ? say : NULL, NULL, &interrupted);
+	bool tell = cli_has(c, "verbose") && !cli_wants_json(c);
+	admin_watch(v->a, tell ? say : show_step, c, &interrupted);
 	return CLI_OK;
 }
 
 void vos_cleanup(struct vos *v)
 {
+	if (v->c)
+		cli_progress_end(v->c);
 	if (v->a)
 		admin_close(v->a);
 }

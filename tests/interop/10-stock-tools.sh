@@ -70,7 +70,7 @@ for how in localauth token; do
 done
 
 check "stock unlog drops it" unlog
-check "and stock tokens shows none" refused says 'afs@stock.test' tokens
+check "and stock tokens shows none" refused says 'for stock.test' tokens
 check "a stranger cannot create a volume" fails 'not permitted|no permission|Permission|not authorized|VLDB: no permission' vos create $srv -partition a -name v.bad -noauth
 check "a stranger cannot create a user" fails 'Permission denied' pts createuser mallory -noauth
 check "a stranger can list the VLDB" says '^open' vos listvldb -noauth

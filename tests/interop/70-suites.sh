@@ -5,7 +5,7 @@
 # Known differences, left out here: words on standard error; a name that is not known makes pts and delentry
 # fail, also beside others that are; groups that were expanded come in another order.
 . "$(dirname "$0")/lib.sh"
-enter vos pts bos kinit jq python3
+enter vos pts bos aklog tokens kinit jq python3
 
 ip link add br0 type bridge; ip addr add 10.79.0.1/24 dev br0; ip link set br0 up
 cell_make suites.test "$work/c" 10.79.0.1 'partitions: {a: '"$work"'/c/a, b: '"$work"'/c/b}'
@@ -102,7 +102,7 @@ show() { cat <<-'C'
 	bos stop S fs -noauth
 C
 }
-plan $(($(show | wc -l) + 62))
+plan $(($(show | wc -l) + 68))
 
 # what every command prints with --json is one value, or nothing when it fails
 all_json() {
@@ -178,6 +178,17 @@ check "... to remove" ours vos remove -id v.adm
 check "... and to restart a service" ours bos restart $S ptserver
 check "nobody cannot restart it" fails 'not permitted' ours bos restart $S ptserver -noauth
 unset KRB5CCNAME
+
+# tokens, beside the stock tools at the cache manager that AFSSERVER names
+login alice
+export AFSSERVER=127.0.0.1
+check "our aklog gives the manager a token" "$afscell" aklog
+check "... which stock tokens lists as ours does" sh -c "tokens >'$work/1'; '$afscell' tokens >'$work/2'; grep -q 'rxkad tokens for suites.test' '$work/1' && diff '$work/1' '$work/2'"
+check "our unlog drops it" sh -c "'$afscell' unlog && ! tokens | grep suites.test"
+check "a token of stock aklog is listed the same" sh -c "aklog; tokens >'$work/1'; '$afscell' tokens >'$work/2'; grep -q suites.test '$work/1' && diff '$work/1' '$work/2'"
+check "our klog replaces it" sh -c "echo secret | '$afscell' klog bob -pipe && tokens | grep suites.test"
+check "our unlog of the cell drops it" sh -c "'$afscell' unlog suites.test && ! tokens | grep suites.test"
+unset KRB5CCNAME AFSSERVER
 
 # stock bos, and what it does for real
 check "stock bos stops the location service" bos stop $S vlserver -wait -localauth

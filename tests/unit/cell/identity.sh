@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 private "$@"
 for p in kinit klist jq; do type -P $p >/dev/null || { echo "1..0 # SKIP needs the program $p"; exit 0; }; done
-plan 53
+plan 55
 conf id 'administrators: [admin]
 users: {admin: {id: 1}}'
 export AFSCELL_CONFIG=$work/id.yaml
@@ -31,7 +31,9 @@ check "a group that is not there leaves no half either" fails 'no such group' "$
 check "... no entry" fails 'no such user' "$afscell" pts examine dave -localauth
 check "... and the next attempt succeeds" "$afscell" user add dave --id 1004
 check "an entry without principal is completed" says 'User carol has id 77 .*half there was completed' "$afscell" user add carol
-check "... but keeps its id" sh -c "'$afscell' pts createuser erin -id 88 -localauth; '$afscell' user add erin --id 89 2>&1 | grep 'with id 88, not 89'"
+check "so is a principal without entry, with the password of now" sh -c "'$afscell' pts delete carol -localauth && '$afscell' user add carol --password-file '$work/pw' | grep 'half there was completed'"
+check "... which is the only one" login carol 'correct horse'
+check "an entry keeps its id" sh -c "'$afscell' pts createuser erin -id 88 -localauth; '$afscell' user add erin --id 89 2>&1 | grep 'with id 88, not 89'"
 check "joe and joe/admin are two" sh -c "'$afscell' user add joe && '$afscell' user add joe/admin --group system:administrators --password-file '$work/pw'"
 check "... the second has the dot of AFS" says 'Name: joe.admin' "$afscell" pts examine joe.admin -localauth
 check "... and its rights" sh -c "KRB5CCNAME=FILE:$work/cc.ja kinit joe/admin <'$work/pw' && KRB5CCNAME=FILE:$work/cc.ja '$afscell' pts createuser frank"
