@@ -74,7 +74,7 @@ static afs_err check_dir(struct walk *w)
 	CLEANUP(vs_dirobj) struct vs_dirobj *o = mem_new(struct vs_dirobj);
 	if (!o)
 		return AFS_ENOMEM;
-	afs_err err = vs_dir_read(w->c->db, w->dir->fid.vnode, o);
+	afs_err err = vs_dir_read(w->c->db, w->dir->fid.vnode, w->c->epoch, o);
 	if (err == AFS_ECORRUPT || (!err && o->d.pages == 0)) {
 		found(w->c, VS_F_DIR, w->dir->fid, "directory %u: pages are missing",
 			w->dir->fid.vnode);
@@ -121,7 +121,7 @@ static afs_err check_names(
 	struct vs_checking *c, struct vs_tree *t, const struct vs_header *h, int64_t epoch)
 {
 	uint64_t used = 0;
-	TRY(vs_tree_load(c->db, t, bad_row, c));
+	TRY(vs_tree_load(c->db, epoch, t, bad_row, c));
 	for (size_t i = 0; i < t->n; i++) {
 		struct walk w = {.c = c, .t = t, .dir = &t->node[i]};
 		used += vs_blocks(t->node[i].length);
@@ -182,7 +182,7 @@ static afs_err check_inline(struct vs_checking *c, const struct vs_tree *t)
 				"vnode %u: length %llu, but %zu bytes are kept", n->fid.vnode,
 				(unsigned long long)n->length, len);
 	}
-	CLEANUP(db_rows) struct db_rows r = db_query(c->db, Q_PAGE_ALL);
+	CLEANUP(db_rows) struct db_rows r = db_query(c->db, Q_PAGE_ALL, DB_INT(c->epoch));
 	while (db_next(&r)) {
 		const struct vs_tree_node *n = vs_tree_find(t, (uint32_t)db_int(&r, 0));
 		if (!n || n->kind != VS_PAGES)
@@ -270,7 +270,7 @@ static afs_err check_extent(struct vs_checking *c, uint64_t id, int64_t refs, in
 
 static void check_place(struct vs_checking *c, const struct vs_tree *t, struct db_rows *map)
 {
-	if (db_int(map, 3) != VS_ALIVE)
+	if (db_int(map, 2) > c->epoch || db_int(map, 3) <= c->epoch)
 		return;
 	const struct vs_tree_node *n = vs_tree_find(t, (uint32_t)db_int(map, 0));
 	if (!n || n->kind != VS_EXTENTS || (uint64_t)db_int(map, 1) * VS_EXTENT >= n->length)
@@ -313,6 +313,7 @@ static afs_err has_row(struct db *db, uint64_t id, bool *has)
 
 static bool awaited_locked(struct vs_volume *v, uint64_t id)
 {
+	v = v->base;
 	for (size_t i = 0; i < v->reap_n; i++)
 		if (v->reap[i] == id)
 			return true;
@@ -361,8 +362,9 @@ afs_err vs_check_group(struct vs_checking *c)
 		found(c, VS_F_DB, whole, "the database is damaged; the log says where");
 	else if (err)
 		return vs_err_of_db(err);
-	err = vs_header_read(c->db, &h, &epoch, &clean);
-	if (err == AFS_ECORRUPT) {
+	err = c->clone ? vs_header_read_clone(c->db, c->clone, &h, &epoch) : vs_header_read(c->db, &h, &epoch, &clean);
+	c->epoch = epoch;
+	if (err == AFS_ECORRUPT || err == AFS_ENOVOL) {
 		found(c, VS_F_DB, whole, "no usable header");
 		return AFS_OK;
 	}
@@ -396,11 +398,11 @@ static afs_err copy_file(int from_dir, const char *from, int to_dir, const char 
 static afs_err copy_locked(struct vs_volume *v, const char *aside, int *data_fd)
 {
 	char from[40], to[80];
-	snprintf(from, sizeof(from), "%u/meta.db", v->id);
+	snprintf(from, sizeof(from), "%s/meta.db", v->base->folder);
 	snprintf(to, sizeof(to), "%s/meta.db", aside);
-	vs_volume_reap_locked(v, SIZE_MAX);
+	vs_volume_reap_locked(v->base, SIZE_MAX);
 	TRY(vs_err_of_db(db_checkpoint(v->db, true)));
-	v->commits_since_checkpoint = 0;
+	v->base->commits_since_checkpoint = 0;
 	TRY(copy_file(v->part->vol_fd, from, v->part->tmp_fd, to));
 	*data_fd = fcntl(v->data_fd, F_DUPFD_CLOEXEC, 0);
 	return *data_fd < 0 ? AFS_EIO : AFS_OK;
@@ -431,7 +433,7 @@ static afs_err check_copy(struct vs_volume *v, const char *aside, struct vs_chec
 static afs_err check_in_place(struct vs_volume *v, struct vs_checking *c)
 {
 	TRY(vs_volume_lock(v, false));
-	vs_volume_reap_locked(v, SIZE_MAX);
+	vs_volume_reap_locked(v->base, SIZE_MAX);
 	c->live = NULL; /* nothing moves */
 	c->db = v->db;
 	c->data_fd = v->data_fd;
@@ -446,7 +448,7 @@ afs_err vs_check(struct vs_volume *v, void (*fn)(void *ctx, const struct vs_find
 	char aside[48];
 	snprintf(aside, sizeof(aside), "%u.%u.check", v->id,
 		atomic_fetch_add(&v->part->tmp_serial, 1));
-	struct vs_checking c = {.live = v, .found = fn, .ctx = ctx};
+	struct vs_checking c = {.live = v, .clone = v->base == v ? 0 : v->id, .found = fn, .ctx = ctx};
 	afs_err err = check_copy(v, aside, &c);
 	if (err == AFS_EDISKFULL && !c.db)
 		err = check_in_place(v, &c);

@@ -71,13 +71,14 @@ afs_err vs_pwrite(int fd, const void *p, size_t n, uint64_t pos)
 afs_err vs_extent_at(struct vs_volume *v, uint32_t vnode, uint32_t idx, struct vs_extent *out)
 {
 	*out = (struct vs_extent){0};
-	CLEANUP(db_rows) struct db_rows r = db_query(v->db, Q_MAP_GET, DB_INT(vnode), DB_INT(idx));
+	CLEANUP(db_rows) struct db_rows r = db_query(
+		v->db, Q_MAP_GET, DB_INT(vnode), DB_INT(idx), DB_INT(v->epoch));
 	if (!db_next(&r))
 		return vs_err_of_db(r.err);
 	out->id = (uint64_t)db_int(&r, 0);
 	out->born = db_int(&r, 1);
 	out->len = (uint64_t)db_int(&r, 2);
-	out->exclusive = out->born == v->epoch && db_int(&r, 3) == 1;
+	out->exclusive = v->base == v && out->born == v->epoch && db_int(&r, 3) == 1;
 	const void *sums = db_blob(&r, 4, &out->sums_n);
 	if (out->len > VS_EXTENT || out->sums_n > sizeof(out->sums))
 		return log_error(AFS_ECORRUPT, "vs.extent.damaged volume=%u vnode=%u extent=%llu",
@@ -224,6 +225,7 @@ struct vs_file {
 	struct vs_status st;
 	enum vs_kind kind;
 	uint64_t serial;
+	int64_t epoch;
 	const uint8_t *bytes; /* all of it: a directory's copy or `small` */
 	size_t bytes_n;       /* behind it come zeros */
 	uint8_t *copy;
@@ -254,6 +256,7 @@ static afs_err open_locked(struct vs_volume *v, struct vs_fid fid, struct vs_fil
 	f->st = vn->row.st;
 	f->kind = vn->row.kind;
 	f->serial = v->serial;
+	f->epoch = v->epoch;
 	if (f->kind == VS_PAGES)
 		return copy_dir(v, vn, f);
 	f->bytes = f->small;
@@ -304,8 +307,8 @@ static afs_err find_extent_locked(struct vs_file *f, uint32_t idx)
 	struct vs_volume *v = f->v;
 	struct vs_vnode *vn;
 	struct vs_extent e;
-	if (f->serial != v->serial)
-		return AFS_EVBUSY; /* a restore has put other content in its place */
+	if (f->serial != v->serial || (v->base != v && f->epoch != v->epoch))
+		return AFS_EVBUSY; /* a restore or a release has put other content in its place */
 	TRY(vs_vnode_get(v, f->st.fid, &vn));
 	TRY(vs_extent_at(v, f->st.fid.vnode, idx, &e));
 	if (e.id) {

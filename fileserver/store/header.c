@@ -20,7 +20,7 @@ static void unpack_week(const uint8_t *in, size_t n, uint32_t week[7])
 			week[i] = week[i] << 8 | (4 * i + b < n ? in[4 * i + b] : 0);
 }
 
-afs_err vs_header_write(struct db *db, const struct vs_header *h)
+afs_err vs_header_write(struct db *db, const struct vs_header *h, int64_t epoch)
 {
 	uint8_t week[28];
 	pack_week(h->week_use, week);
@@ -32,7 +32,8 @@ afs_err vs_header_write(struct db *db, const struct vs_header *h)
 		DB_INT(h->files), DB_INT(h->owner), DB_INT(h->account), DB_INT(h->creation),
 		DB_INT(h->access), DB_INT(h->update), DB_INT(h->expiration), DB_INT(h->backup_date),
 		DB_INT(h->copy), DB_INT(h->update_counter), DB_INT(h->day_use),
-		DB_INT(h->day_use_date), DB_BLOB(week, sizeof(week)), DB_TEXT(h->offline_message)));
+		DB_INT(h->day_use_date), DB_BLOB(week, sizeof(week)), DB_TEXT(h->offline_message),
+		DB_INT(epoch)));
 }
 
 static void copy_text(char *out, size_t size, const char *s, size_t n)
@@ -81,20 +82,36 @@ static void read_row(struct db_rows *r, struct vs_header *h)
 	copy_text(h->offline_message, sizeof(h->offline_message), s, n);
 }
 
-afs_err vs_header_read(struct db *db, struct vs_header *h, int64_t *epoch, bool *clean)
+afs_err vs_epoch_read(struct db *db, int64_t *epoch, bool *clean)
 {
 	CLEANUP(db_rows) struct db_rows g = db_query(db, Q_GROUP_GET);
 	if (!db_next(&g))
 		return g.err ? vs_err_of_db(g.err) : AFS_ECORRUPT;
 	*epoch = db_int(&g, 1);
 	*clean = db_int(&g, 2) != 0;
+	return *epoch < 1 || *epoch >= VS_ALIVE ? AFS_ECORRUPT : AFS_OK;
+}
+
+afs_err vs_header_read(struct db *db, struct vs_header *h, int64_t *epoch, bool *clean)
+{
+	TRY(vs_epoch_read(db, epoch, clean));
 	CLEANUP(db_rows) struct db_rows r = db_query(db, Q_VOLUME_GET);
 	if (!db_next(&r))
 		return r.err ? vs_err_of_db(r.err) : AFS_ECORRUPT;
 	read_row(&r, h);
-	if (h->type > AFS_VOL_BK || *epoch < 1 || *epoch >= VS_ALIVE)
+	if (h->type > AFS_VOL_BK)
 		return AFS_ECORRUPT;
 	return r.err;
+}
+
+afs_err vs_header_read_clone(struct db *db, afs_volid id, struct vs_header *h, int64_t *epoch)
+{
+	CLEANUP(db_rows) struct db_rows r = db_query(db, Q_CLONE_GET, DB_INT(id));
+	if (!db_next(&r))
+		return r.err ? vs_err_of_db(r.err) : AFS_ENOVOL;
+	read_row(&r, h);
+	*epoch = db_int(&r, 29);
+	return h->type > AFS_VOL_BK || *epoch < 1 || *epoch >= VS_ALIVE ? AFS_ECORRUPT : AFS_OK;
 }
 
 #define TAKE_FIELD(bit, field)                                                                     \
@@ -157,10 +174,9 @@ static afs_err set_header_locked(
 		return AFS_EINVAL;
 	CLEANUP(db_tx) struct db_tx tx = {0};
 	TRY(vs_err_of_db(db_begin(v->db, &tx)));
-	TRY(vs_header_write(v->db, &want));
+	TRY(vs_header_write(v->db, &want, vs_row_epoch(v)));
 	TRY(vs_err_of_db(db_commit(&tx)));
-	*seq = atomic_fetch_add(&v->committed, 1) + 1;
-	v->commits_since_checkpoint++;
+	*seq = vs_volume_committed_locked(v);
 	v->h = want;
 	v->use_unsaved = 0;
 	return AFS_OK;
@@ -198,9 +214,9 @@ void vs_volume_use_locked(struct vs_volume *v, wall_ns now)
 	v->use_unsaved++;
 }
 
-void vs_volume_count_use(struct vs_volume *v, wall_ns now)
+void vs_volume_count_use(struct vs_volume *v, wall_ns now) NO_TSA
 {
-	mtx_lock(&v->lock);
+	struct vs_volume *base = vs_base_lock(v);
 	vs_volume_use_locked(v, now);
-	mtx_unlock(&v->lock);
+	mtx_unlock(&base->lock);
 }

@@ -123,6 +123,22 @@ struct vs_volume {
 	struct map_node node; /* in store->volumes, which holds one reference */
 	atomic_uint refs;
 
+	/* Whose group it lives in: itself, or for a clone the group's read-write volume, or a
+	 * headless stand-in when that is gone.  A clone holds a reference on it, uses its lock and its
+	 * database, and sees it at `epoch`.  Changes under the old base's lock: vs_base_lock. */
+	_Atomic(struct vs_volume *) base;
+	struct vs_volume *before;  /* headless: whose group it was (referenced) */
+	struct list clones;        /* base: of its clones */
+	struct list clone_link;    /* clone */
+	bool making;               /* clone: not yet named by a commit */
+	bool headless;
+	char folder[32];           /* base: its name under vol/ */
+	struct vs_reclaim {        /* base: rows that nobody sees are looked for behind these keys */
+		bool wanted, running;
+		int stage;
+		int64_t vnode, page, born;
+	} reclaim;
+
 	struct mtx lock; /* RANK_VS_VOLUME: all below */
 	bool deleted, loaded;
 	afs_err broken; /* why it cannot be opened */
@@ -133,7 +149,7 @@ struct vs_volume {
 	struct vs_header h;
 	bool clean;   /* as stored: no extent files without rows */
 	bool unswept; /* there may be extent files without rows */
-	int64_t epoch;
+	int64_t epoch; /* the present one; of a clone, the one it sees */
 	struct map vnodes;
 	struct list lru, dir_lru; /* least recently used first */
 	struct vs_numbers {
@@ -185,8 +201,11 @@ afs_err vs_group_make(struct vs_partition *p, int parent_fd, const char *name,
 afs_err vs_sync_dir(int parent_fd, const char *name);
 afs_err vs_group_open(
 	struct vs_partition *p, int parent_fd, const char *name, struct db **db, int *data_fd);
-afs_err vs_header_write(struct db *db, const struct vs_header *h);
+afs_err vs_header_write(
+	struct db *db, const struct vs_header *h, int64_t epoch); /* 0: the living one's */
 afs_err vs_header_read(struct db *db, struct vs_header *h, int64_t *epoch, bool *clean);
+/* AFS_ENOVOL: no such clone. */
+afs_err vs_header_read_clone(struct db *db, afs_volid id, struct vs_header *h, int64_t *epoch);
 void vs_header_apply(struct vs_header *to, const struct vs_header *from, uint32_t mask);
 afs_err vs_remove_tree(int parent_fd, const char *name);
 struct vs_listing { /* names in a folder, without "." and ".." */
@@ -195,8 +214,40 @@ struct vs_listing { /* names in a folder, without "." and ".." */
 };
 afs_err vs_listing_read(int fd, struct vs_listing *out);
 void vs_listing_cleanup(struct vs_listing *l);
-/* Start the next epoch: what is there now is what a clone with the present epoch sees. */
-afs_err vs_epoch_next_locked(struct vs_volume *v);
+/* The lock of v's group, held; gives the base to unlock. */
+struct vs_volume *vs_base_lock(struct vs_volume *v);
+/* A commit was made: its number, for vs_volume_settle. */
+static inline uint64_t vs_volume_committed_locked(struct vs_volume *v)
+{
+	struct vs_volume *b = v->base;
+	b->commits_since_checkpoint++;
+	return atomic_fetch_add(&b->committed, 1) + 1;
+}
+/* Column `epoch` of v's row in volumes. */
+static inline int64_t vs_row_epoch(const struct vs_volume *v) { return v->base == v ? 0 : v->epoch; }
+
+/* clone.c */
+/* A clone found by its link, without a look into the group. */
+afs_err vs_clone_register(struct vs_volume *base, afs_volid id);
+/* What v->base knows, for a verb on clone v.  AFS_ENOVOL: its row is gone. */
+afs_err vs_clone_view_locked(struct vs_volume *v);
+/* The clones of v go on without it, in `h`, whose folder was put in place. */
+afs_err vs_headless_new(struct vs_volume *v, struct vs_volume **out);
+void vs_headless_adopt_locked(struct vs_volume *v, struct vs_volume *h);
+/* A folder "<id>.<n>" found at attach. */
+afs_err vs_headless_attach(struct vs_partition *p, const char *folder);
+afs_err vs_clone_link(struct vs_partition *p, afs_volid id, const char *folder);
+/* Look at some more rows; remove those that no volume of the group sees. */
+void vs_reclaim_locked(struct vs_volume *base, unsigned most);
+struct vs_volume *vs_volume_alloc(struct vs_partition *p, afs_volid id);
+void vs_volume_table_remove(struct vs_volume *v);
+/* Into the store's table.  AFS_EVOLEXISTS. */
+afs_err vs_volume_table_add(struct vs_volume *v);
+/* Referenced; in any state; NULL: none. */
+struct vs_volume *vs_volume_lookup(struct vs_partition *p, afs_volid id);
+afs_err vs_clone_delete(struct vs_volume *v);
+/* Of a group without a read-write volume. */
+afs_err vs_epoch_read(struct db *db, int64_t *epoch, bool *clean);
 static inline bool vs_power(const struct vs_volume *v)
 {
 	return v->s->config.durability == VS_POWER;
@@ -226,9 +277,9 @@ afs_err vs_row_read(struct db_rows *r, struct vs_row *row, struct vs_acl *acl);
 afs_err vs_row_insert(struct db *db, const struct vs_row *row, const struct vs_acl *acl);
 afs_err vs_row_update(struct db *db, const struct vs_row *row, const struct vs_acl *acl);
 afs_err vs_dir_save(struct db *db, uint32_t vnode, struct vs_dirobj *o, int64_t epoch);
-/* All living pages of a directory, without a look at what they hold.  AFS_ECORRUPT: a page is
+/* All pages of a directory that `epoch` sees, without a look at what they hold.  AFS_ECORRUPT: a page is
  * missing or of another size. */
-afs_err vs_dir_read(struct db *db, uint32_t vnode, struct vs_dirobj *o);
+afs_err vs_dir_read(struct db *db, uint32_t vnode, int64_t epoch, struct vs_dirobj *o);
 void vs_dirobj_free(struct vs_dirobj *o);
 DEFINE_CLEANUP_PTR(vs_dirobj, struct vs_dirobj, vs_dirobj_free)
 
@@ -251,7 +302,7 @@ void vs_tree_cleanup(struct vs_tree *t);
 struct vs_tree_node *vs_tree_find(const struct vs_tree *t, uint32_t vnode);
 /* `bad` (may be NULL) hears of each row that cannot be read; they are left out. */
 afs_err vs_tree_load(
-	struct db *db, struct vs_tree *t, void (*bad)(void *ctx, int64_t key), void *ctx);
+	struct db *db, int64_t epoch, struct vs_tree *t, void (*bad)(void *ctx, int64_t key), void *ctx);
 /* An entry other than "." and "..": count it.  NULL: it leads nowhere. */
 struct vs_tree_node *vs_tree_name(
 	struct vs_tree *t, struct vs_tree_node *dir, const struct vs_dir_entry *e);
@@ -262,6 +313,8 @@ void vs_tree_reach(struct vs_tree *t);
 struct vs_checking {
 	struct db *db;
 	int data_fd;
+	afs_volid clone; /* the one to be proved; 0: the read-write volume */
+	int64_t epoch;   /* what it sees */
 	struct vs_volume *live; /* what the rows are a copy of, or NULL: nothing moves */
 	void (*found)(void *ctx, const struct vs_finding *f);
 	void *ctx;

@@ -2,7 +2,10 @@
  * On disk, a partition is a directory:
  *
  *   lock                   held (flock) by the process that serves the partition
- *   vol/<id>/              one volume group; <id> in decimal is its first volume's
+ *   vol/<id>/              one volume group; <id> in decimal is its read-write volume's, or that of a
+ *                          volume that stands alone
+ *   vol/<id>.<n>/          a group whose read-write volume is gone or was replaced: clones live in it
+ *   vol/<clone> -> <group> a link by which a clone is found without opening its group
  *     meta.db meta.db-wal  this schema
  *     data/<hex>           one extent each: at most 4 MiB of one file; 16 hex digits
  *   tmp/<id>.<kind>        groups being made or on their way out; emptied at attach
@@ -59,24 +62,29 @@ static const char *const migrations[] = {
 	"key, uniq, type, mode, owner, grp, author, links, length, dv, client_mtime, server_mtime, parent, "            \
 	"parent_uniq, kind, content, content_born, acl"
 
+#define VOLUME_COLS                                                                                                    \
+	"id, type, name, parent, clone, backup, restored_from, in_service, blessed, destroy_me, needs_salvage, uniq, "  \
+	"quota_kib, min_quota_kib, used_kib, files, owner, account, creation, access, updated, expiration, "            \
+	"backup_date, copy, update_counter, day_use, day_use_date, week_use, offline_message"
+#define BORN "(key & 2147483647)"
+
 static const char *const sql[Q_COUNT] = {
 	[Q_GROUP_GET] = "SELECT id, epoch, clean FROM grp",
 	[Q_GROUP_SET] = "INSERT INTO grp VALUES(1, ?1, ?2, ?3) ON CONFLICT(one) DO UPDATE SET clean = excluded.clean",
 	[Q_GROUP_EPOCH] = "UPDATE grp SET epoch = ?1",
-	[Q_VOLUME_GET] = "SELECT id, type, name, parent, clone, backup, restored_from, in_service, blessed, destroy_me, "
-			 "needs_salvage, uniq, quota_kib, min_quota_kib, used_kib, files, owner, account, creation, access, "
-			 "updated, expiration, backup_date, copy, update_counter, day_use, day_use_date, week_use, "
-			 "offline_message FROM volumes WHERE epoch = 0",
-	[Q_VOLUME_PUT] = "INSERT OR REPLACE INTO volumes(id, type, name, epoch, parent, clone, backup, restored_from, "
-			 "in_service, blessed, destroy_me, needs_salvage, uniq, quota_kib, min_quota_kib, used_kib, files, "
-			 "owner, account, creation, access, updated, expiration, backup_date, copy, update_counter, day_use, "
-			 "day_use_date, week_use, offline_message) VALUES(?1, ?2, ?3, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
-			 "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
+	[Q_VOLUME_GET] = "SELECT " VOLUME_COLS ", epoch FROM volumes WHERE epoch = 0",
+	[Q_CLONE_GET] = "SELECT " VOLUME_COLS ", epoch FROM volumes WHERE id = ?1 AND epoch > 0",
+	[Q_CLONE_ALL] = "SELECT id, epoch FROM volumes WHERE epoch > 0 ORDER BY epoch",
+	[Q_VOLUME_DEL] = "DELETE FROM volumes WHERE id = ?1",
+	[Q_LIVING_DEL] = "DELETE FROM volumes WHERE epoch = 0",
+	[Q_VOLUME_PUT] = "INSERT OR REPLACE INTO volumes(" VOLUME_COLS ", epoch) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
+			 "?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, "
+			 "?30)",
 	[Q_VOLUME_COUNT] = "UPDATE volumes SET uniq = ?2, used_kib = ?3, files = ?4, updated = ?5, update_counter = ?6, "
 			   "owner = ?7 WHERE id = ?1",
-	/* the living row of a vnode is its last */
-	[Q_VNODE_GET] = "SELECT " VNODE_COLS " FROM vnodes WHERE key >= ?1 << 31 AND key < (?1 + 1) << 31 AND died = " ALIVE
-			" ORDER BY key DESC LIMIT 1",
+	/* what an epoch sees of a vnode is the last row born in it or before, unless that had died */
+	[Q_VNODE_GET] = "SELECT " VNODE_COLS " FROM vnodes WHERE key >= ?1 << 31 AND key <= (?1 << 31 | ?2) AND died > ?2 "
+			"ORDER BY key DESC LIMIT 1",
 	[Q_VNODE_ADD] = "INSERT INTO vnodes(" VNODE_COLS ", died) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
 			"?13, ?14, ?15, ?16, ?17, ?18, " ALIVE ")",
 	[Q_VNODE_SET] = "UPDATE vnodes SET mode = ?2, owner = ?3, grp = ?4, author = ?5, links = ?6, length = ?7, dv = ?8, "
@@ -84,10 +92,13 @@ static const char *const sql[Q_COUNT] = {
 			"content_born = ?15, acl = ?16 WHERE key = ?1",
 	[Q_VNODE_END] = "UPDATE vnodes SET died = ?2 WHERE key = ?1",
 	[Q_VNODE_DEL] = "DELETE FROM vnodes WHERE key = ?1",
-	[Q_VNODE_NEXT] = "SELECT " VNODE_COLS " FROM vnodes WHERE key >= (?1 + 1) << 31 AND (key >> 31 & 1) = ?2 AND died = "
-			 ALIVE " ORDER BY key LIMIT 1",
+	[Q_VNODE_NEXT] = "SELECT " VNODE_COLS " FROM vnodes WHERE key >= (?1 + 1) << 31 AND (key >> 31 & 1) = ?2 "
+			 "AND " BORN " <= ?3 AND died > ?3 ORDER BY key LIMIT 1",
 	[Q_VNODE_RANGE] = "SELECT key >> 31 FROM vnodes WHERE key >= ?1 << 31 AND key < ?2 << 31 AND died = " ALIVE,
-	[Q_VNODE_ALL] = "SELECT " VNODE_COLS " FROM vnodes WHERE died = " ALIVE " ORDER BY key",
+	[Q_VNODE_ALL] = "SELECT " VNODE_COLS " FROM vnodes WHERE " BORN " <= ?1 AND died > ?1 ORDER BY key",
+	[Q_VNODE_SOME] = "SELECT key, died, kind, content FROM vnodes WHERE key > ?1 ORDER BY key LIMIT ?2",
+	[Q_VNODE_NAMES_BLOB] = "SELECT count(*) FROM vnodes WHERE key >= ?1 << 31 AND key < (?1 + 1) << 31 AND kind = 1 "
+			       "AND content = ?2",
 	[Q_VNODE_BLOBS] = "SELECT content FROM vnodes WHERE kind = 1 UNION SELECT blob FROM dir_pages ORDER BY 1",
 	[Q_VNODE_FIX] = "UPDATE vnodes SET links = ?2, parent = ?3, parent_uniq = ?4 WHERE key = ?1",
 	[Q_ROOT_OWNER] = "SELECT owner FROM vnodes WHERE key >= 1 << 31 AND key < 2 << 31 AND died = " ALIVE,
@@ -97,21 +108,26 @@ static const char *const sql[Q_COUNT] = {
 	[Q_BLOB_DEL] = "DELETE FROM blobs WHERE id = ?1",
 	[Q_BLOB_ALL] = "SELECT id, length(data) FROM blobs ORDER BY id",
 	[Q_PAGE_GET] = "SELECT p.page, p.blob, p.born, b.data FROM dir_pages p LEFT JOIN blobs b ON b.id = p.blob "
-		       "WHERE p.vnode = ?1 AND p.died = " ALIVE " ORDER BY p.page",
+		       "WHERE p.vnode = ?1 AND p.born <= ?2 AND p.died > ?2 ORDER BY p.page",
 	[Q_PAGE_ADD] = "INSERT INTO dir_pages(vnode, page, born, died, blob) VALUES(?1, ?2, ?3, " ALIVE ", ?4)",
 	[Q_PAGE_END] = "UPDATE dir_pages SET died = ?4 WHERE vnode = ?1 AND page = ?2 AND born = ?3",
 	[Q_PAGE_DEL] = "DELETE FROM dir_pages WHERE vnode = ?1 AND page = ?2 AND born = ?3",
-	[Q_PAGE_ALL] = "SELECT DISTINCT vnode FROM dir_pages WHERE died = " ALIVE,
+	[Q_PAGE_ALL] = "SELECT DISTINCT vnode FROM dir_pages WHERE born <= ?1 AND died > ?1",
 	[Q_PAGE_BLOBS_DEL] = "DELETE FROM blobs WHERE id IN (SELECT blob FROM dir_pages WHERE vnode = ?1)",
 	[Q_PAGES_DEL] = "DELETE FROM dir_pages WHERE vnode = ?1",
+	[Q_PAGE_SOME] = "SELECT vnode, page, born, died, blob FROM dir_pages WHERE (vnode, page, born) > (?1, ?2, ?3) "
+			"ORDER BY vnode, page, born LIMIT ?4",
+	[Q_MAP_SOME] = "SELECT vnode, idx, born, died, extent FROM file_extents WHERE (vnode, idx, born) > (?1, ?2, ?3) "
+		       "ORDER BY vnode, idx, born LIMIT ?4",
 	[Q_MAP_GET] = "SELECT f.extent, f.born, e.len, e.refs, e.sums FROM file_extents f JOIN extents e ON e.id = f.extent "
-		      "WHERE f.vnode = ?1 AND f.idx = ?2 AND f.died = " ALIVE,
+		      "WHERE f.vnode = ?1 AND f.idx = ?2 AND f.born <= ?3 AND f.died > ?3",
 	[Q_MAP_ADD] = "INSERT INTO file_extents(vnode, idx, born, died, extent) VALUES(?1, ?2, ?3, " ALIVE ", ?4)",
 	[Q_MAP_END] = "UPDATE file_extents SET died = ?4 WHERE vnode = ?1 AND idx = ?2 AND born = ?3",
 	[Q_MAP_DEL] = "DELETE FROM file_extents WHERE vnode = ?1 AND idx = ?2 AND born = ?3",
 	[Q_MAP_FROM] = "SELECT idx, born, extent FROM file_extents WHERE vnode = ?1 AND idx >= ?2 AND died = " ALIVE
 		       " ORDER BY idx LIMIT ?3",
-	[Q_MAP_NEXT] = "SELECT min(idx) FROM file_extents WHERE vnode = ?1 AND idx >= ?2 AND died = " ALIVE,
+	[Q_MAP_NEXT] = "SELECT min(idx) FROM file_extents WHERE vnode = ?1 AND idx >= ?2 AND born <= ?3 AND "
+		       "died > ?3",
 	[Q_MAP_ALL] = "SELECT vnode, idx, born, died, extent FROM file_extents ORDER BY extent",
 	[Q_EXTENT_ADD] = "INSERT INTO extents(id, refs, len, sums) VALUES(?1, 1, ?2, ?3)",
 	[Q_EXTENT_SET] = "UPDATE extents SET len = ?2, sums = ?3 WHERE id = ?1",

@@ -85,6 +85,8 @@ static afs_err begin(struct vs_stage *g)
 
 afs_err vs_stage_begin(struct vs_volume *v, struct vs_stage **out)
 {
+	if (vs_volume_is_clone(v))
+		return AFS_EROFS; /* it shows what its read-write volume was */
 	CLEANUP(vs_stage) struct vs_stage *g = mem_new(struct vs_stage);
 	if (!g)
 		return AFS_ENOMEM;
@@ -353,7 +355,8 @@ static afs_err keep_content(struct vs_stage *g, struct vs_vnode *vn, struct vs_r
 	for (uint64_t idx = 0; idx < extents;) {
 		struct vs_extent e;
 		int64_t next;
-		afs_err err = db_get_int(v->db, Q_MAP_NEXT, &next, DB_INT(vnode), DB_INT(idx));
+		afs_err err = db_get_int(
+			v->db, Q_MAP_NEXT, &next, DB_INT(vnode), DB_INT(idx), DB_INT(v->epoch));
 		if (err == AFS_ENOENT)
 			break;
 		if (err)
@@ -418,7 +421,7 @@ static afs_err count_entry(void *ctx, const struct vs_dir_entry *e)
 
 static afs_err count_names(struct vs_stage *g, struct vs_tree *t)
 {
-	TRY(vs_tree_load(g->db, t, NULL, NULL));
+	TRY(vs_tree_load(g->db, 1, t, NULL, NULL));
 	for (size_t i = 0; i < t->n; i++) {
 		struct walk w = {.g = g, .t = t, .dir = &t->node[i]};
 		if (w.dir->type != AFS_DIR)
@@ -426,7 +429,7 @@ static afs_err count_names(struct vs_stage *g, struct vs_tree *t)
 		CLEANUP(vs_dirobj) struct vs_dirobj *o = mem_new(struct vs_dirobj);
 		if (!o)
 			return AFS_ENOMEM;
-		TRY(vs_dir_read(g->db, w.dir->fid.vnode, o));
+		TRY(vs_dir_read(g->db, w.dir->fid.vnode, 1, o));
 		TRY(vs_dir_each(&o->d, count_entry, &w));
 	}
 	struct vs_tree_node *root = vs_tree_find(t, 1);
@@ -440,10 +443,12 @@ static afs_err drop_extents(struct vs_stage *g, uint32_t vnode)
 {
 	int64_t idx;
 	afs_err err;
-	while (!(err = db_get_int(g->db, Q_MAP_NEXT, &idx, DB_INT(vnode), DB_INT(0)))) {
+	while (!(err = db_get_int(
+			g->db, Q_MAP_NEXT, &idx, DB_INT(vnode), DB_INT(0), DB_INT(1)))) {
 		char name[24];
 		int64_t id;
-		TRY(vs_err_of_db(db_get_int(g->db, Q_MAP_GET, &id, DB_INT(vnode), DB_INT(idx))));
+		TRY(vs_err_of_db(db_get_int(
+			g->db, Q_MAP_GET, &id, DB_INT(vnode), DB_INT(idx), DB_INT(1))));
 		snprintf(name, sizeof(name), "%016llx", (unsigned long long)id);
 		TRY(vs_err_of_db(db_run(g->db, Q_MAP_DEL, DB_INT(vnode), DB_INT(idx), DB_INT(1))));
 		TRY(vs_err_of_db(db_run(g->db, Q_EXTENT_DEL, DB_INT(id))));
@@ -481,7 +486,7 @@ static afs_err fix_dotdot(struct vs_stage *g, const struct vs_tree_node *n)
 	CLEANUP(vs_dirobj) struct vs_dirobj *o = mem_new(struct vs_dirobj);
 	if (!o)
 		return AFS_ENOMEM;
-	TRY(vs_dir_read(g->db, n->fid.vnode, o));
+	TRY(vs_dir_read(g->db, n->fid.vnode, 1, o));
 	TRY(vs_dir_remove(&o->d, ".."));
 	TRY(vs_dir_add(&o->d, "..", n->named_in.vnode, n->named_in.unique));
 	return vs_dir_save(g->db, n->fid.vnode, o, 1);
@@ -544,6 +549,28 @@ static afs_err prove(struct vs_stage *g)
 
 /* --- the swap ------------------------------------------------------------------------- */
 
+/* Clones live in the group that is replaced: it stays, under a name that says that it has no read-write
+ * volume.  Until the exchange, that name is the new group's, which has no clones: a start removes it. */
+static afs_err swap_beside_clones(struct vs_stage *g, const char *name)
+{
+	struct vs_volume *v = g->v, *h;
+	struct vs_partition *p = v->part;
+	TRY(vs_headless_new(v, &h));
+	afs_err err = AFS_OK;
+	if (renameat2(p->tmp_fd, g->aside, p->vol_fd, h->folder, RENAME_NOREPLACE) != 0)
+		err = log_error(vs_err_of_errno(errno), "vs.stage.swap path=%s/vol/%s errno=%d", p->path,
+			h->folder, errno);
+	else if (renameat2(p->vol_fd, h->folder, p->vol_fd, name, RENAME_EXCHANGE) != 0)
+		err = log_error(vs_err_of_errno(errno), "vs.stage.swap path=%s/vol/%s errno=%d", p->path,
+			name, errno);
+	if (!err)
+		vs_headless_adopt_locked(v, h);
+	vs_volume_unref(h);
+	if (!err && vs_power(v) && fsync(p->vol_fd) != 0)
+		(void)log_error(AFS_EIO, "vs.stage.sync path=%s errno=%d", p->path, errno); /* done all the same */
+	return err;
+}
+
 static afs_err swap_locked(struct vs_stage *g)
 {
 	struct vs_volume *v = g->v;
@@ -551,6 +578,8 @@ static afs_err swap_locked(struct vs_stage *g)
 	char name[16];
 	snprintf(name, sizeof(name), "%u", v->id);
 	vs_volume_shut_locked(v);
+	if (!list_empty(&v->clones))
+		return swap_beside_clones(g, name);
 	if (renameat2(p->tmp_fd, g->aside, p->vol_fd, name, RENAME_EXCHANGE) != 0)
 		return log_error(errno == EINVAL ? AFS_ENOTSUP : vs_err_of_errno(errno),
 			"vs.stage.swap path=%s/vol/%s errno=%d text=\"the file system must be able "
@@ -579,7 +608,7 @@ static afs_err commit(struct vs_stage *g, const struct vs_header *h, uint32_t ma
 	int64_t owner;
 	TRY(vs_err_of_db(db_get_int(g->db, Q_ROOT_OWNER, &owner)));
 	want.owner = (int32_t)owner;
-	TRY(vs_header_write(g->db, &want));
+	TRY(vs_header_write(g->db, &want, 0));
 	TRY(vs_err_of_db(db_commit(&g->tx)));
 	TRY(prove(g));
 	TRY(vs_err_of_db(db_checkpoint(g->db, true)));

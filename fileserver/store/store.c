@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PARTITIONS = 255, OPEN_GROUPS = 48, IDLE_ROUNDS = 30 };
+enum { PARTITIONS = 255, OPEN_GROUPS = 48, IDLE_ROUNDS = 30, RECLAIM_ROWS = 4096 };
 
 /* --- folders -------------------------------------------------------------------------- */
 
@@ -144,16 +144,61 @@ static afs_err empty_tmp(struct vs_partition *p)
 	return AFS_OK;
 }
 
+static bool is_link(struct vs_partition *p, const char *name, char group[64])
+{
+	ssize_t n = readlinkat(p->vol_fd, name, group, 63);
+	if (n < 0)
+		return false;
+	group[n] = '\0';
+	return true;
+}
+
+/* A clone's link.  One that leads nowhere is what a crash left of a clone that was never made, or is
+ * gone with its group. */
+static afs_err find_clone(struct vs_partition *p, const char *name, const char *group)
+{
+	char *end, *group_end;
+	unsigned long id = strtoul(name, &end, 10), base = strtoul(group, &group_end, 10);
+	struct vs_volume *have, *v;
+	if (*end || !id || id > UINT32_MAX || (*group_end && *group_end != '.')) {
+		log_warn("vs.partition.stray path=%s/vol/%s text=\"not a volume; left alone\"", p->path,
+			LOG_SAFE(name));
+		return AFS_OK;
+	}
+	if ((have = vs_volume_lookup(p, (afs_volid)id))) { /* its group has told of it already */
+		vs_volume_unref(have);
+		return AFS_OK;
+	}
+	v = *group_end ? NULL : vs_volume_lookup(p, (afs_volid)base);
+	if (!v) {
+		if (unlinkat(p->vol_fd, name, 0) != 0)
+			log_warn("vs.partition.tidy path=%s/vol/%s errno=%d", p->path, LOG_SAFE(name), errno);
+		return AFS_OK;
+	}
+	afs_err err = vs_clone_register(v, (afs_volid)id);
+	vs_volume_unref(v);
+	return err;
+}
+
 static afs_err find_volumes(struct vs_partition *p)
 {
 	CLEANUP(vs_listing) struct vs_listing names = {0};
 	TRY(vs_listing_read(p->vol_fd, &names));
+	CLEANUP(heap) bool *headless = mem_new_array(names.n + 1, bool);
+	if (!headless)
+		return AFS_ENOMEM;
 	for (size_t i = 0; i < names.n; i++) {
-		char *end;
+		char *end, group[64];
+		if (is_link(p, names.name[i], group))
+			continue;
 		errno = 0;
 		unsigned long id = strtoul(names.name[i], &end, 10);
 		char again[16];
 		snprintf(again, sizeof(again), "%u", (unsigned)id);
+		if (!errno && *end == '.' && id && id <= UINT32_MAX && strtoul(end + 1, &end, 10) && !*end) {
+			headless[i] = true;
+			continue;
+		}
 		if (errno || *end || id == 0 || id > UINT32_MAX ||
 			strcmp(again, names.name[i]) != 0) {
 			log_warn("vs.partition.stray path=%s/vol/%s text=\"not a volume; left "
@@ -163,14 +208,16 @@ static afs_err find_volumes(struct vs_partition *p)
 		}
 		struct vs_volume *v;
 		afs_err err = vs_volume_add(p, (afs_volid)id, false, &v);
-		if (err == AFS_EVOLEXISTS)
-			(void)log_error(err,
-				"vs.partition.twice path=%s/vol/%lu text=\"the id is on another "
-				"partition "
-				"too; not served from here\"",
-				p->path, id);
-		else if (err)
+		if (err)
 			return err;
+	}
+	for (size_t i = 0; i < names.n; i++)
+		if (headless[i])
+			TRY(vs_headless_attach(p, names.name[i]));
+	for (size_t i = 0; i < names.n; i++) {
+		char group[64];
+		if (is_link(p, names.name[i], group))
+			TRY(find_clone(p, names.name[i], group));
 	}
 	return AFS_OK;
 }
@@ -277,7 +324,7 @@ static int by_id(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-afs_err vs_volume_list(struct vs_partition *p, struct vs_listed **out, size_t *n)
+afs_err vs_volume_list(struct vs_partition *p, struct vs_listed **out, size_t *n) NO_TSA
 {
 	size_t found;
 	CLEANUP(heap) struct vs_volume **all = all_volumes(p->s, p, &found);
@@ -285,9 +332,9 @@ afs_err vs_volume_list(struct vs_partition *p, struct vs_listed **out, size_t *n
 	for (size_t i = 0; i < found; i++) {
 		if (list) {
 			list[i].id = all[i]->id;
-			mtx_lock(&all[i]->lock);
-			list[i].err = all[i]->broken;
-			mtx_unlock(&all[i]->lock);
+			struct vs_volume *base = vs_base_lock(all[i]);
+			list[i].err = base->broken;
+			mtx_unlock(&base->lock);
 		}
 		vs_volume_unref(all[i]);
 	}
@@ -299,12 +346,53 @@ afs_err vs_volume_list(struct vs_partition *p, struct vs_listed **out, size_t *n
 	return AFS_OK;
 }
 
+static void keep_volume(struct vs_store *s, struct vs_volume *v);
+
 /* --- the keeper ----------------------------------------------------------------------- */
 
-static void keep_volume(struct vs_store *s, struct vs_volume *v)
+/* Nobody reads or writes in it: the references are the table's, ours, and those of its clones, which
+ * are not used either. */
+static bool unused_locked(struct vs_volume *v)
 {
+	unsigned refs = v->headless ? 0 : 2;
+	list_each(it, &v->clones)
+	{
+		struct vs_volume *c = list_entry(it, struct vs_volume, clone_link);
+		if (c->used || c->claim != VS_FREE || atomic_load(&c->refs) > 2)
+			return false;
+		refs++;
+	}
+	return atomic_load(&v->refs) <= refs;
+}
+
+static void keep_clone(struct vs_volume *c) NO_TSA
+{
+	struct vs_volume *base = vs_base_lock(c);
+	if (base->db && c->use_unsaved && !c->deleted) {
+		c->db = base->db;
+		vs_volume_save_use_locked(c);
+	}
+	c->used = false;
+	/* nobody else looks after a group without a read-write volume */
+	bool headless = base->headless && list_first(&base->clones) == &c->clone_link;
+	if (headless)
+		vs_volume_ref(base);
+	mtx_unlock(&base->lock);
+	if (headless) {
+		keep_volume(base->s, base);
+		vs_volume_unref(base);
+	}
+}
+
+static void keep_volume(struct vs_store *s, struct vs_volume *v) NO_TSA
+{
+	if (v->base != v) {
+		keep_clone(v);
+		return;
+	}
 	mtx_lock(&v->lock);
 	if (v->db) {
+		vs_reclaim_locked(v, RECLAIM_ROWS);
 		vs_volume_reap_locked(v, 256);
 		if (v->use_unsaved > 64 || (v->use_unsaved && !v->used))
 			vs_volume_save_use_locked(v);
@@ -315,7 +403,7 @@ static void keep_volume(struct vs_store *s, struct vs_volume *v)
 		v->used = false;
 		/* ours and the table's are the only references: nobody reads or writes */
 		if (v->idle_rounds > IDLE_ROUNDS && atomic_load(&s->open_groups) > OPEN_GROUPS &&
-			atomic_load(&v->refs) == 2 && !v->deleted)
+			unused_locked(v) && !v->deleted)
 			vs_volume_shut_locked(v);
 	}
 	mtx_unlock(&v->lock);

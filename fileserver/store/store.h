@@ -2,7 +2,7 @@
  *
  * The epoch volume store: partitions, volumes, vnodes, directories, content, quota, check.
  *
- * A partition is a directory; vol/<id>/ in it is a volume group (a read-write volume and, later,
+ * A partition is a directory; vol/<id>/ in it is a volume group (a read-write volume and
  * its clones): meta.db (SQLite, WAL) and data/ (content extents).  Layout:
  * fileserver/store/schema.c.
  *
@@ -153,10 +153,29 @@ enum vs_claim {
 /* Make volume `h->id` on `p` from h's id, name, type, parent (0: id), quota and dates that are not
  * zero.  It is born with destroy_me set and out of service: invisible to vs_volume_enter until
  * both are changed. `with_root` makes the root directory (vnode 1.1, mode 0777, owner 0, ACL -204
- * rlidwka).  AFS_EVOLEXISTS: the id is in use on any partition; AFS_EBADNAME: name empty or longer
+ * rlidwka).  AFS_EVOLEXISTS: the id is in use on this
+ * partition (a move within one server has it twice for a while: vs_volume_enter takes the one in
+ * service); AFS_EBADNAME: name empty or longer
  * than 31.  *out is referenced. */
 afs_err vs_volume_create(struct vs_partition *p, const struct vs_header *h, bool with_root,
 	wall_ns now, struct vs_volume **out);
+/* Clones: a volume of the same group that goes on showing what `v` (read-write or a clone) shows now.
+ * O(1) whatever the size; verbs on `v` go on.  From `h`: id, name, type (read-only or backup).  Its
+ * dates and parent come from v; it is born with destroy_me set and out of service; `v` notes its id
+ * (and the backup date).  AFS_EVOLEXISTS: the id is in use on this partition. */
+afs_err vs_clone_make(
+	struct vs_volume *v, const struct vs_header *h, wall_ns now, struct vs_volume **out);
+/* Let `clone` show what read-write volume `v` shows now; it is in service afterwards.  AFS_EXDEV: not
+ * on v's partition or not its clone.  Promises made on it must be broken by the caller.  What is open
+ * in it ends with AFS_EVBUSY. */
+afs_err vs_clone_refresh(struct vs_volume *v, struct vs_volume *clone, wall_ns now);
+/* Is it a clone that shares its rows with others? */
+bool vs_volume_is_clone(struct vs_volume *v);
+/* A read-only volume that stands alone becomes the read-write one of its group: id `parent`, name
+ * without ".readonly".  v is gone afterwards.  AFS_EXDEV: it is a clone; AFS_EVOLEXISTS: there is a
+ * read-write one on this partition. */
+afs_err vs_volume_convert(struct vs_volume *v, wall_ns now);
+
 /* Purge: gone from the tables at once, files removed.  Claimed or not.  References stay valid and
  * every verb on them gives AFS_ENOVOL; the caller still gives its own reference back. */
 afs_err vs_volume_delete(struct vs_volume *v);

@@ -47,9 +47,9 @@ static afs_err add(struct vs_tree *t, const struct vs_row *row)
 }
 
 afs_err vs_tree_load(
-	struct db *db, struct vs_tree *t, void (*bad)(void *ctx, int64_t key), void *ctx)
+	struct db *db, int64_t epoch, struct vs_tree *t, void (*bad)(void *ctx, int64_t key), void *ctx)
 {
-	CLEANUP(db_rows) struct db_rows r = db_query(db, Q_VNODE_ALL);
+	CLEANUP(db_rows) struct db_rows r = db_query(db, Q_VNODE_ALL, DB_INT(epoch));
 	while (db_next(&r)) {
 		struct vs_row row;
 		struct vs_acl acl;

@@ -150,9 +150,9 @@ afs_err vs_dir_save(struct db *db, uint32_t vnode, struct vs_dirobj *o, int64_t 
 	return AFS_OK;
 }
 
-afs_err vs_dir_read(struct db *db, uint32_t vnode, struct vs_dirobj *o)
+afs_err vs_dir_read(struct db *db, uint32_t vnode, int64_t epoch, struct vs_dirobj *o)
 {
-	CLEANUP(db_rows) struct db_rows r = db_query(db, Q_PAGE_GET, DB_INT(vnode));
+	CLEANUP(db_rows) struct db_rows r = db_query(db, Q_PAGE_GET, DB_INT(vnode), DB_INT(epoch));
 	while (db_next(&r)) {
 		size_t n;
 		const void *data = db_blob(&r, 3, &n);
@@ -197,7 +197,7 @@ afs_err vs_vnode_load_dir(struct vs_volume *v, struct vs_vnode *vn)
 	CLEANUP(vs_dirobj) struct vs_dirobj *o = mem_new(struct vs_dirobj);
 	if (!o)
 		return AFS_ENOMEM;
-	afs_err err = vs_dir_read(v->db, vn->row.st.fid.vnode, o);
+	afs_err err = vs_dir_read(v->db, vn->row.st.fid.vnode, v->epoch, o);
 	if (!err && (vn->row.st.length != (uint64_t)o->d.pages * VS_DIR_PAGE ||
 			    vs_dir_accept(&o->d) != AFS_OK))
 		err = AFS_ECORRUPT;
@@ -269,7 +269,7 @@ static afs_err load(struct vs_volume *v, uint32_t vnode, struct vs_vnode **out)
 	if (!vn)
 		return AFS_ENOMEM;
 	struct vs_acl acl;
-	CLEANUP(db_rows) struct db_rows r = db_query(v->db, Q_VNODE_GET, DB_INT(vnode));
+	CLEANUP(db_rows) struct db_rows r = db_query(v->db, Q_VNODE_GET, DB_INT(vnode), DB_INT(v->epoch));
 	if (!db_next(&r))
 		return r.err ? vs_err_of_db(r.err) : AFS_ENOVNODE;
 	afs_err err = vs_row_read(&r, &vn->row, &acl);
@@ -403,7 +403,7 @@ static afs_err next_locked(struct vs_volume *v, bool directories, uint32_t after
 	if (after == UINT32_MAX)
 		return AFS_ENOENT;
 	CLEANUP(db_rows)
-	struct db_rows r = db_query(v->db, Q_VNODE_NEXT, DB_INT(after), DB_INT(directories));
+	struct db_rows r = db_query(v->db, Q_VNODE_NEXT, DB_INT(after), DB_INT(directories), DB_INT(v->epoch));
 	if (!db_next(&r))
 		return r.err ? vs_err_of_db(r.err) : AFS_ENOENT;
 	struct vs_row row;

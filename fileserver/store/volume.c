@@ -108,7 +108,7 @@ static afs_err fill(struct db *db, const struct vs_header *h, bool with_root)
 	CLEANUP(db_tx) struct db_tx tx = {0};
 	TRY(vs_err_of_db(db_begin(db, &tx)));
 	TRY(vs_err_of_db(db_run(db, Q_GROUP_SET, DB_INT(h->id), DB_INT(1), DB_INT(1))));
-	TRY(vs_header_write(db, h));
+	TRY(vs_header_write(db, h, 0));
 	if (with_root)
 		TRY(make_root(db, h));
 	return vs_err_of_db(db_commit(&tx));
@@ -137,12 +137,6 @@ afs_err vs_sync_dir(int parent_fd, const char *name)
 
 /* --- opening and closing -------------------------------------------------------------- */
 
-static const char *folder_of(const struct vs_volume *v, char out[16])
-{
-	snprintf(out, 16, "%u", v->id);
-	return out;
-}
-
 static afs_err set_clean(struct vs_volume *v, bool clean)
 {
 	TRY(vs_err_of_db(
@@ -161,8 +155,8 @@ static afs_err open_wal(struct vs_volume *v)
 {
 	if (!vs_power(v))
 		return AFS_OK;
-	char name[16], wal[40];
-	snprintf(wal, sizeof(wal), "%s/meta.db-wal", folder_of(v, name));
+	char wal[48];
+	snprintf(wal, sizeof(wal), "%s/meta.db-wal", v->folder);
 	int fd = openat(v->part->vol_fd, wal, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return log_error(AFS_EIO, "vs.volume.wal path=%s/vol/%s errno=%d", v->part->path,
@@ -171,23 +165,47 @@ static afs_err open_wal(struct vs_volume *v)
 	v->wal_fd = fd;
 	v->sync_err = AFS_OK;
 	mtx_unlock(&v->sync_lock);
-	return vs_sync_dir(v->part->vol_fd, name);
+	return vs_sync_dir(v->part->vol_fd, v->folder);
+}
+
+/* vs_volume_convert renamed the folder: that is when it was done.  The rest follows. */
+static afs_err converted(struct vs_volume *v, struct vs_header *h)
+{
+	CLEANUP(db_tx) struct db_tx tx = {0};
+	const wall_ns now = clk_wall();
+	size_t n = strlen(h->name);
+	if (n > 9 && strcmp(h->name + n - 9, ".readonly") == 0)
+		h->name[n - 9] = '\0';
+	TRY(vs_err_of_db(db_begin(v->db, &tx)));
+	TRY(vs_err_of_db(db_run(v->db, Q_VOLUME_DEL, DB_INT(h->id))));
+	h->id = v->id;
+	h->type = AFS_VOL_RW;
+	h->clone = h->backup = 0;
+	h->backup_date = 0;
+	h->creation = h->copy = now;
+	h->unique += 5000; /* the old read-write volume may have given out some since */
+	TRY(vs_header_write(v->db, h, 0));
+	return vs_err_of_db(db_commit(&tx));
 }
 
 static afs_err open_group(struct vs_volume *v)
 {
-	char name[16];
-	TRY(vs_group_open(v->part, v->part->vol_fd, folder_of(v, name), &v->db, &v->data_fd));
-	struct vs_header h;
-	afs_err err = vs_header_read(v->db, &h, &v->epoch, &v->clean);
-	if (!err && h.id != v->id)
-		err = AFS_ECORRUPT;
+	TRY(vs_group_open(v->part, v->part->vol_fd, v->folder, &v->db, &v->data_fd));
+	struct vs_header h = {0};
+	if (v->headless)
+		TRY(vs_err_of_db(db_run(v->db, Q_LIVING_DEL)));
+	afs_err err = v->headless ? vs_epoch_read(v->db, &v->epoch, &v->clean)
+				  : vs_header_read(v->db, &h, &v->epoch, &v->clean);
+	if (!err && !v->headless && h.id != v->id)
+		err = h.type == AFS_VOL_RO && h.parent == v->id ? converted(v, &h) : AFS_ECORRUPT;
 	if (err)
 		return log_error(err, "vs.volume.header path=%s/vol/%s text=\"no usable header\"",
-			v->part->path, name);
+			v->part->path, v->folder);
 	int64_t last;
 	TRY(vs_err_of_db(db_get_int(v->db, Q_EXTENT_MAX, &last)));
 	v->next_extent = (uint64_t)last + 1;
+	/* rows that clones left behind: what a crash kept from being removed */
+	v->reclaim = (struct vs_reclaim){.wanted = v->epoch > 1 || v->headless};
 	v->h = h;
 	v->unswept = !v->clean;
 	if (v->unswept)
@@ -239,13 +257,11 @@ afs_err vs_volume_open_locked(struct vs_volume *v)
 
 void vs_volume_save_use_locked(struct vs_volume *v)
 {
-	if (!v->use_unsaved || !v->db)
+	if (!v->use_unsaved || !v->db || v->headless)
 		return;
 	v->use_unsaved = 0;
-	if (vs_header_write(v->db, &v->h) == AFS_OK) {
-		atomic_fetch_add(&v->committed, 1);
-		v->commits_since_checkpoint++;
-	} /* else: counts of use are lost, and the database has logged why */
+	if (vs_header_write(v->db, &v->h, vs_row_epoch(v)) == AFS_OK)
+		(void)vs_volume_committed_locked(v); /* else: counts of use are lost, and the database has logged why */
 }
 
 void vs_volume_shut_locked(struct vs_volume *v)
@@ -270,13 +286,16 @@ static afs_err judge(struct vs_volume *v, bool served)
 {
 	if (v->deleted)
 		return AFS_ENOVOL;
-	if (!v->broken && !v->db) {
-		afs_err err = vs_volume_open_locked(v);
-		if (err && !v->broken)
+	struct vs_volume *base = v->base;
+	if (!base->broken && !base->db) {
+		afs_err err = vs_volume_open_locked(base);
+		if (err && !base->broken)
 			return err;
 	}
-	if (v->broken)
+	if (base->broken)
 		return AFS_EVSALVAGE;
+	if (base != v)
+		TRY(vs_clone_view_locked(v));
 	if (!served)
 		return AFS_OK;
 	if (v->h.destroy_me)
@@ -288,31 +307,44 @@ static afs_err judge(struct vs_volume *v, bool served)
 	return v->h.needs_salvage ? AFS_EVSALVAGE : AFS_OK;
 }
 
+/* A clone's base may be exchanged while we wait for its lock; the old one stays until the clone goes. */
+struct vs_volume *vs_base_lock(struct vs_volume *v) NO_TSA
+{
+	for (;;) {
+		struct vs_volume *base = v->base;
+		mtx_lock(&base->lock);
+		if (v->base == base)
+			return base;
+		mtx_unlock(&base->lock);
+	}
+}
+
 afs_err vs_volume_lock(struct vs_volume *v, bool served) NO_TSA
 {
-	mtx_lock(&v->lock);
+	struct vs_volume *base = vs_base_lock(v);
 	afs_err err = judge(v, served);
 	if (err)
-		mtx_unlock(&v->lock);
+		mtx_unlock(&base->lock);
 	else
-		v->used = true;
+		v->used = base->used = true;
 	return err;
 }
 
 afs_err vs_volume_lock_write(struct vs_volume *v) NO_TSA
 {
 	TRY(vs_volume_lock(v, true));
-	if (v->h.type == AFS_VOL_RW)
+	if (v->h.type == AFS_VOL_RW && v->base == v)
 		return AFS_OK;
-	mtx_unlock(&v->lock);
+	vs_volume_unlock(v);
 	return AFS_EROFS;
 }
 
 void vs_volume_unlock(struct vs_volume *v) NO_TSA
 {
+	struct vs_volume *base = v->base;
 	vs_vnode_trim(v);
-	vs_volume_reap_locked(v, 2);
-	mtx_unlock(&v->lock);
+	vs_volume_reap_locked(base, 2);
+	mtx_unlock(&base->lock);
 }
 
 /* --- group commit --------------------------------------------------------------------- */
@@ -345,6 +377,7 @@ static afs_err settle_locked(struct vs_volume *v, uint64_t seq) REQUIRES(v->sync
 
 afs_err vs_volume_settle(struct vs_volume *v, uint64_t seq)
 {
+	v = v->base;
 	if (!vs_power(v) || !seq)
 		return AFS_OK;
 	mtx_lock(&v->sync_lock);
@@ -411,7 +444,7 @@ afs_err vs_volume_sweep_locked(struct vs_volume *v)
 	return AFS_OK;
 }
 
-/* --- checkpoints and epochs ----------------------------------------------------------- */
+/* --- checkpoints ----------------------------------------------------------------------- */
 
 void vs_volume_checkpoint_locked(struct vs_volume *v)
 {
@@ -419,18 +452,9 @@ void vs_volume_checkpoint_locked(struct vs_volume *v)
 		v->commits_since_checkpoint = 0;
 }
 
-afs_err vs_epoch_next_locked(struct vs_volume *v)
-{
-	if (v->epoch + 1 >= VS_ALIVE)
-		return AFS_ERANGE;
-	TRY(vs_err_of_db(db_run(v->db, Q_GROUP_EPOCH, DB_INT(v->epoch + 1))));
-	v->epoch++;
-	return AFS_OK;
-}
-
 /* --- making and deleting -------------------------------------------------------------- */
 
-static struct vs_volume *volume_new(struct vs_partition *p, afs_volid id)
+struct vs_volume *vs_volume_alloc(struct vs_partition *p, afs_volid id)
 {
 	struct vs_volume *v = mem_new(struct vs_volume);
 	if (!v)
@@ -439,6 +463,10 @@ static struct vs_volume *volume_new(struct vs_partition *p, afs_volid id)
 	v->part = p;
 	v->id = id;
 	v->data_fd = v->wal_fd = -1;
+	v->base = v;
+	snprintf(v->folder, sizeof(v->folder), "%u", id);
+	list_init(&v->clones);
+	list_init(&v->clone_link);
 	atomic_store(&v->refs, 1);
 	mtx_init(&v->lock, RANK_VS_VOLUME);
 	mtx_init(&v->sync_lock, RANK_LEAF);
@@ -450,9 +478,21 @@ static struct vs_volume *volume_new(struct vs_partition *p, afs_volid id)
 	return v;
 }
 
-static void volume_free(struct vs_volume *v)
+static void volume_free(struct vs_volume *v) NO_TSA
 {
-	vs_volume_shut_locked(v);
+	if (v->base != v) {
+		struct vs_volume *base = vs_base_lock(v);
+		list_remove(&v->clone_link);
+		vs_vnode_forget_all(v);
+		mtx_unlock(&base->lock);
+		v->db = NULL;
+		v->data_fd = -1;
+		vs_volume_unref(base);
+	} else {
+		vs_volume_shut_locked(v);
+	}
+	if (v->before)
+		vs_volume_unref(v->before);
 	map_fini(&v->vnodes);
 	mem_free(v->reap);
 	cond_fini(&v->sync_cond);
@@ -468,12 +508,13 @@ void vs_volume_unref(struct vs_volume *v)
 		volume_free(v);
 }
 
-static struct vs_volume *find_locked(struct vs_store *s, afs_volid id) REQUIRES(s->lock)
+static struct vs_volume *find_locked(struct vs_store *s, const struct vs_partition *p, afs_volid id)
+	REQUIRES(s->lock)
 {
 	for (struct map_node *n = map_first(&s->volumes, map_hash_u64(&s->volumes, id)); n;
 		n = map_next(n)) {
 		struct vs_volume *v = container_of(n, struct vs_volume, node);
-		if (v->id == id)
+		if (v->id == id && (!p || v->part == p))
 			return v;
 	}
 	return NULL;
@@ -482,28 +523,40 @@ static struct vs_volume *find_locked(struct vs_store *s, afs_volid id) REQUIRES(
 static struct vs_volume *find(struct vs_store *s, const struct vs_partition *p, afs_volid id)
 {
 	mtx_lock(&s->lock);
-	struct vs_volume *v = find_locked(s, id);
-	if (v && p && v->part != p)
-		v = NULL;
+	struct vs_volume *v = find_locked(s, p, id);
 	if (v)
 		vs_volume_ref(v);
 	mtx_unlock(&s->lock);
 	return v;
 }
 
+struct vs_volume *vs_volume_lookup(struct vs_partition *p, afs_volid id) { return find(p->s, p, id); }
+
+static afs_err table_add_locked(struct vs_volume *v) REQUIRES(v->s->lock)
+{
+	struct vs_store *s = v->s;
+	if (find_locked(s, v->part, v->id))
+		return AFS_EVOLEXISTS;
+	return map_insert(&s->volumes, &v->node, map_hash_u64(&s->volumes, v->id)) ? AFS_OK : AFS_ENOMEM;
+}
+
+afs_err vs_volume_table_add(struct vs_volume *v)
+{
+	mtx_lock(&v->s->lock);
+	afs_err err = table_add_locked(v);
+	mtx_unlock(&v->s->lock);
+	return err;
+}
+
 afs_err vs_volume_add(
 	struct vs_partition *p, afs_volid id, bool locked, struct vs_volume **out) NO_TSA
 {
 	struct vs_store *s = p->s;
-	struct vs_volume *v = volume_new(p, id);
+	struct vs_volume *v = vs_volume_alloc(p, id);
 	if (!v)
 		return AFS_ENOMEM;
 	mtx_lock(&s->lock);
-	afs_err err = AFS_OK;
-	if (find_locked(s, id))
-		err = AFS_EVOLEXISTS;
-	else if (!map_insert(&s->volumes, &v->node, map_hash_u64(&s->volumes, id)))
-		err = AFS_ENOMEM;
+	afs_err err = table_add_locked(v);
 	if (!err && locked)
 		mtx_lock(&v->lock); /* whoever finds it waits until it is made */
 	mtx_unlock(&s->lock);
@@ -515,7 +568,7 @@ afs_err vs_volume_add(
 }
 
 /* Out of the table, with the table's reference. */
-static void table_remove(struct vs_volume *v)
+void vs_volume_table_remove(struct vs_volume *v)
 {
 	mtx_lock(&v->s->lock);
 	map_remove(&v->s->volumes, &v->node);
@@ -551,18 +604,18 @@ static struct vs_header born_header(const struct vs_header *h, bool with_root, w
 static afs_err make_aside(struct vs_volume *v, const struct vs_header *h, bool with_root)
 {
 	struct vs_partition *p = v->part;
-	char aside[32], name[16];
+	char aside[32];
 	snprintf(aside, sizeof(aside), "%u.%u.new", v->id, atomic_fetch_add(&p->tmp_serial, 1));
 	TRY(vs_space_check(p, 64));
 	afs_err err = vs_group_make(p, p->tmp_fd, aside, h, with_root);
 	if (!err && vs_power(v))
 		err = vs_sync_dir(p->tmp_fd, aside);
 	if (!err &&
-		renameat2(p->tmp_fd, aside, p->vol_fd, folder_of(v, name), RENAME_NOREPLACE) != 0)
+		renameat2(p->tmp_fd, aside, p->vol_fd, v->folder, RENAME_NOREPLACE) != 0)
 		err = errno == EEXIST ? AFS_EVOLEXISTS
 				      : log_error(vs_err_of_errno(errno),
 						"vs.volume.rename path=%s/vol/%s errno=%d", p->path,
-						name, errno);
+						v->folder, errno);
 	if (!err && vs_power(v) && fsync(p->vol_fd) != 0)
 		err = AFS_EIO;
 	if (err)
@@ -589,7 +642,7 @@ afs_err vs_volume_create(struct vs_partition *p, const struct vs_header *h, bool
 		v->deleted = true;
 	mtx_unlock(&v->lock);
 	if (err) {
-		table_remove(v);
+		vs_volume_table_remove(v);
 		vs_volume_unref(v);
 		return err;
 	}
@@ -602,13 +655,30 @@ afs_err vs_volume_create(struct vs_partition *p, const struct vs_header *h, bool
 afs_err vs_volume_delete(struct vs_volume *v) NO_TSA
 {
 	struct vs_partition *p = v->part;
-	char aside[32], name[16];
+	char aside[32];
+	const char *name = v->folder;
+	if (vs_volume_is_clone(v))
+		return vs_clone_delete(v);
 	snprintf(aside, sizeof(aside), "%u.%u.gone", v->id, atomic_fetch_add(&p->tmp_serial, 1));
 	mtx_lock(&v->lock);
 	afs_err err = v->deleted ? AFS_ENOVOL : AFS_OK;
-	if (!err) {
+	if (!err && !list_empty(&v->clones)) { /* they go on without it */
+		struct vs_volume *h = NULL;
 		vs_volume_shut_locked(v);
-		if (renameat(p->vol_fd, folder_of(v, name), p->tmp_fd, aside) != 0)
+		err = vs_headless_new(v, &h);
+		if (!err && renameat2(p->vol_fd, name, p->vol_fd, h->folder, RENAME_NOREPLACE) != 0)
+			err = log_error(vs_err_of_errno(errno),
+				"vs.volume.rename path=%s/vol/%s errno=%d", p->path, name, errno);
+		if (!err) {
+			v->deleted = true;
+			vs_headless_adopt_locked(v, h);
+		}
+		if (h)
+			vs_volume_unref(h);
+		aside[0] = '\0';
+	} else if (!err) {
+		vs_volume_shut_locked(v);
+		if (renameat(p->vol_fd, name, p->tmp_fd, aside) != 0)
 			err = log_error(vs_err_of_errno(errno),
 				"vs.volume.rename path=%s/vol/%s errno=%d", p->path, name, errno);
 		else
@@ -619,8 +689,8 @@ afs_err vs_volume_delete(struct vs_volume *v) NO_TSA
 	mtx_unlock(&v->lock);
 	if (!v->deleted || err == AFS_ENOVOL)
 		return err;
-	table_remove(v);
-	afs_err left = vs_remove_tree(p->tmp_fd, aside);
+	vs_volume_table_remove(v);
+	afs_err left = aside[0] ? vs_remove_tree(p->tmp_fd, aside) : AFS_OK;
 	if (left)
 		log_warn("vs.volume.left path=%s/tmp/%s err=%s text=\"removed at the next start\"",
 			p->path, aside, afs_err_name(left));
@@ -646,11 +716,8 @@ afs_err vs_volume_find(
 	return AFS_OK;
 }
 
-afs_err vs_volume_enter(struct vs_store *s, afs_volid id, struct vs_volume **out)
+static afs_err enter(struct vs_volume *v, struct vs_volume **out)
 {
-	struct vs_volume *v = find(s, NULL, id);
-	if (!v)
-		return AFS_ENOVOL;
 	afs_err err = vs_volume_lock(v, true);
 	if (err) {
 		vs_volume_unref(v);
@@ -661,24 +728,63 @@ afs_err vs_volume_enter(struct vs_store *s, afs_volid id, struct vs_volume **out
 	return AFS_OK;
 }
 
+/* The id is on several partitions while a volume moves from one to another: the first that may be
+ * entered; else why the first may not. */
+static afs_err enter_some(struct vs_store *s, afs_volid id, struct vs_volume **out)
+{
+	afs_err first = AFS_ENOVOL;
+	for (struct vs_partition *p = NULL; (p = vs_partition_next(s, p));) {
+		struct vs_volume *v = find(s, p, id);
+		afs_err err = v ? enter(v, out) : AFS_ENOVOL;
+		if (!err)
+			return AFS_OK;
+		if (first == AFS_ENOVOL)
+			first = err;
+	}
+	return first;
+}
+
+afs_err vs_volume_enter(struct vs_store *s, afs_volid id, struct vs_volume **out)
+{
+	struct vs_volume *v = find(s, NULL, id);
+	if (!v)
+		return AFS_ENOVOL;
+	afs_err err = enter(v, out);
+	return err == AFS_ENOVOL || err == AFS_EVOFFLINE ? enter_some(s, id, out) : err;
+}
+
+/* The lock of v's group when nobody has it, the group is open and v may be entered: *base is held.  Else
+ * AFS_EWAIT, or what a wait would not change. */
+static afs_err peek_lock(struct vs_volume *v, struct vs_volume **base) NO_TSA
+{
+	struct vs_volume *b = v->base;
+	afs_err err = AFS_EWAIT;
+	if (!mtx_trylock(&b->lock))
+		return err;
+	if (v->base == b && b->db && !b->broken && !v->deleted && v->loaded && v->serial == b->serial)
+		err = judge(v, true);
+	if (err)
+		mtx_unlock(&b->lock);
+	*base = b;
+	/* another partition may have it in service: who may wait looks there */
+	return err == AFS_ENOVOL || err == AFS_EVOFFLINE ? AFS_EWAIT : err;
+}
+
 afs_err vs_node_peek(struct vs_store *s, afs_volid id, struct vs_fid fid, wall_ns now,
 	struct vs_volume **vol, struct vs_node *out) NO_TSA
 {
-	struct vs_volume *v = *vol ? *vol : find(s, NULL, id);
+	struct vs_volume *v = *vol ? *vol : find(s, NULL, id), *base;
 	if (!v)
 		return AFS_ENOVOL;
-	afs_err err = AFS_EWAIT;
-	if (mtx_trylock(&v->lock)) {
-		if (v->db && !v->broken && !v->deleted)
-			err = judge(v, true);
-		if (err == AFS_OK)
-			err = vs_node_cached(v, fid, out);
+	afs_err err = peek_lock(v, &base);
+	if (err == AFS_OK) {
+		err = vs_node_cached(v, fid, out);
 		if (err == AFS_OK) {
-			v->used = true;
+			v->used = base->used = true;
 			if (now)
 				vs_volume_use_locked(v, now);
 		}
-		mtx_unlock(&v->lock);
+		mtx_unlock(&base->lock);
 	}
 	if (err == AFS_OK)
 		*vol = v;
@@ -689,35 +795,24 @@ afs_err vs_node_peek(struct vs_store *s, afs_volid id, struct vs_fid fid, wall_n
 
 afs_err vs_volume_peek(struct vs_store *s, afs_volid id, struct vs_volume **out) NO_TSA
 {
-	struct vs_volume *v = find(s, NULL, id);
+	struct vs_volume *v = find(s, NULL, id), *base;
 	if (!v)
 		return AFS_ENOVOL;
-	afs_err err = AFS_EWAIT;
-	if (mtx_trylock(&v->lock)) {
-		if (v->db && !v->broken && !v->deleted)
-			err = judge(v, true);
-		mtx_unlock(&v->lock);
-	}
-	if (err == AFS_OK)
+	afs_err err = peek_lock(v, &base);
+	if (err == AFS_OK) {
+		mtx_unlock(&base->lock);
 		*out = v;
-	else
+	} else {
 		vs_volume_unref(v);
+	}
 	return err;
 }
 
 afs_err vs_nodes_get(struct vs_volume *v, const struct vs_fid *fids, size_t n, bool peek,
 	struct vs_node *out, afs_err *errs) NO_TSA
 {
-	afs_err err = AFS_OK;
-	if (peek) {
-		if (!mtx_trylock(&v->lock))
-			return AFS_EWAIT;
-		err = v->db && !v->broken && !v->deleted ? judge(v, true) : AFS_EWAIT;
-		if (err)
-			mtx_unlock(&v->lock);
-	} else {
-		err = vs_volume_lock(v, true);
-	}
+	struct vs_volume *base = NULL;
+	afs_err err = peek ? peek_lock(v, &base) : vs_volume_lock(v, true);
 	if (err)
 		return err;
 	for (size_t i = 0; i < n && err != AFS_EWAIT; i++) {
@@ -725,11 +820,12 @@ afs_err vs_nodes_get(struct vs_volume *v, const struct vs_fid *fids, size_t n, b
 		if (errs[i] == AFS_EWAIT)
 			err = AFS_EWAIT;
 	}
-	v->used = true;
-	if (peek)
-		mtx_unlock(&v->lock);
-	else
+	if (peek) {
+		v->used = base->used = true;
+		mtx_unlock(&base->lock);
+	} else {
 		vs_volume_unlock(v);
+	}
 	return err;
 }
 
@@ -743,11 +839,11 @@ afs_err vs_volume_claim(struct vs_volume *v, enum vs_claim claim)
 	return err;
 }
 
-enum vs_claim vs_volume_claimed(struct vs_volume *v)
+enum vs_claim vs_volume_claimed(struct vs_volume *v) NO_TSA
 {
-	mtx_lock(&v->lock);
+	struct vs_volume *base = vs_base_lock(v);
 	enum vs_claim claim = v->claim;
-	mtx_unlock(&v->lock);
+	mtx_unlock(&base->lock);
 	return claim;
 }
 

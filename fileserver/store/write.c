@@ -33,6 +33,7 @@ struct piece {
 	enum piece_kind kind;
 	uint32_t idx, from, to; /* [from, to) of the extent has come */
 	uint64_t extent;        /* the file written: a new one, or the extent itself */
+	int64_t epoch;          /* when it began: in a later one a clone sees the extent */
 	struct vs_fd *fd;
 	uint8_t *buf;       /* PATCH: a buffer, or the writer's `small` */
 	uint64_t old_len;   /* valid bytes there when it began, after truncation */
@@ -296,6 +297,7 @@ static afs_err piece_begin_locked(
 	TRY(vs_vnode_get(v, w->fid, &vn));
 	p->idx = idx;
 	p->from = p->to = off;
+	p->epoch = v->epoch;
 	p->ready = vn->row.st.dv == w->base.st.dv;
 	if (p->ready && w->base.kind == VS_EXTENTS)
 		TRY(vs_extent_at(v, w->fid.vnode, idx, &base));
@@ -685,7 +687,8 @@ static afs_err store_extents(struct vs_tx *tx, struct vs_writer *w, struct vs_ro
 	}
 	/* before any row changes: rebuilding reads what is there */
 	for (size_t i = 0; i < w->pieces; i++)
-		if (!same || !w->piece[i].ready)
+		if (!same || !w->piece[i].ready ||
+			(w->piece[i].kind != PIECE_NEW && w->piece[i].epoch != tx->v->epoch))
 			TRY(rebuild_locked(w, &w->piece[i], cur, kept));
 	if (cur->kind == VS_INLINE && kept && !piece_at(w, 0))
 		TRY(rebuild_untouched_locked(w, 0, cur, kept));
@@ -776,7 +779,7 @@ static afs_err sync_pieces(struct vs_writer *w)
 static void leave(struct vs_writer *w) NO_TSA
 {
 	struct vs_volume *v = w->v;
-	mtx_lock(&v->lock);
+	(void)vs_base_lock(v);
 	leave_locked(w);
 	vs_volume_unlock(v);
 	writer_free(w);

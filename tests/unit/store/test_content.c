@@ -427,9 +427,9 @@ static void what_an_epoch_saw_stays(void **state)
 	store(x.v, large, 0, data, 6 << 20, 6 << 20);
 	store(x.v, gone, 0, data, 5000, 5000);
 	store(x.v, cut, 0, data, 9 << 20, 9 << 20);
-	assert_ok(vs_volume_lock(x.v, true));
-	assert_ok(vs_epoch_next_locked(x.v));
-	vs_volume_unlock(x.v);
+	struct vs_volume *clone;
+	assert_ok(vs_clone_make(x.v, &(struct vs_header){.id = VOL + 1, .type = AFS_VOL_BK, .name = "c"}, SEC(5), &clone));
+	vs_volume_unref(clone);
 
 	struct vs_renamed n;
 	struct vs_removed r;
