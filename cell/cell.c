@@ -367,6 +367,26 @@ static afs_err make_fileserver(struct cell *c, const struct cell_watch *w, struc
 	return err == AFS_OK ? err : fail(w, "fileserver", err, "%s", afs_err_text(err));
 }
 
+/* For Forward: the cell itself calls another volume server, or its own. */
+static afs_err port_connect(void *ctx, struct rx_addr to, struct rpc_conn **out)
+{
+	struct cell *c = ctx;
+	CLEANUP(keys_token) struct keys_token token = {};
+	struct rpc_conn_config cc = {.peer = to, .iface = &vol_iface, .dead_ns = SEC(60)};
+	mtx_lock(&c->parts_lock);
+	struct rpc_port *port = c->roles[CELL_VOL].port_count ? rpc_port_ref(c->roles[CELL_VOL].ports[0]) : NULL;
+	mtx_unlock(&c->parts_lock);
+	if (!port)
+		return AFS_ERESTARTING;
+	afs_err err = c->keys ? keys_localauth(c->keys, &token) : AFS_ENOENT;
+	if (!err && !(cc.sec = rxkad_client_new(&token.kad, RX_LEVEL_CRYPT)))
+		err = AFS_ENOMEM;
+	if (err == AFS_OK || err == AFS_ENOENT)
+		err = rpc_conn_new(port, &cc, out);
+	rpc_port_unref(port);
+	return err;
+}
+
 static afs_err make_volserver(struct cell *c, const struct cell_watch *w, struct volserver **out)
 {
 	struct volserver_config sc = {
@@ -375,6 +395,7 @@ static afs_err make_volserver(struct cell *c, const struct cell_watch *w, struct
 		.allow_anonymous = true,
 		.superuser = cell_port_superuser,
 		.changed = cell_port_changed,
+		.connect = port_connect,
 		.done = cell_port_done,
 		.ctx = c,
 	};

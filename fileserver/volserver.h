@@ -20,9 +20,12 @@ struct volserver_config {
 	bool (*superuser)(void *ctx, const struct rx_caller *caller);
 	/* The content of `volume` changed as a whole: promises on it must be broken.  Must not wait. */
 	void (*changed)(void *ctx, afs_volid volume);
+	/* A connection to the volume server at `to`, as the cell itself; the caller gives it back
+	 * (rpc_conn_unref).  NULL: nothing is ever sent to other servers. */
+	afs_err (*connect)(void *ctx, struct rx_addr to, struct rpc_conn **out);
 	void (*done)(void *ctx, const struct rpc_call *call, const void *in, afs_err err, int32_t code,
 		int64_t took_ns);
-	void *ctx; /* of the three above */
+	void *ctx; /* of the four above */
 };
 
 /* AFS_ENOMEM. */

@@ -4,7 +4,6 @@
  * Each gives an afs_err; admin_why() tells a failure. */
 #pragma once
 #include "cell/admin/admin.h"
-#include "cell/admin/volx.h"
 #include "cell/proto/bos.h"
 #include "cell/proto/pt.h"
 #include "cell/proto/vl.h"
@@ -22,7 +21,5 @@
 	ADMIN_TYPED(pt, fn, in, out, admin_db((a), ADMIN_PT, pt_op_##fn, in_, out_, (arena)))
 #define VOL_CALL(a, conn, fn, in, out, arena)                                                      \
 	ADMIN_TYPED(vol, fn, in, out, admin_call((a), (conn), &vol_iface.procs[vol_op_##fn], in_, out_, (arena)))
-#define VOLX_CALL(a, conn, fn, in, out, arena)                                                     \
-	ADMIN_TYPED(volx, fn, in, out, admin_call((a), (conn), volx_proc(volx_op_##fn), in_, out_, (arena)))
 #define BOS_CALL(a, conn, fn, in, out, arena)                                                      \
 	ADMIN_TYPED(bos, fn, in, out, admin_call((a), (conn), &bos_iface.procs[bos_op_##fn], in_, out_, (arena)))

@@ -163,10 +163,10 @@ static afs_err leave_old_place(struct carry *c)
 	TRY(admin_step(c->a, "Deleting volume %u on %s", c->from_id, admin_host_name(c->a, w->from_ip)));
 	if (w->from_ip != w->to_ip) {
 		/* an address in the network's order, as vos has always sent it */
-		struct volx_set_forwarding_in in = {c->src.id, __builtin_bswap32(w->to_ip)};
-		struct volx_set_forwarding_out out;
+		struct vol_set_forwarding_in in = {c->src.id, __builtin_bswap32(w->to_ip)};
+		struct vol_set_forwarding_out out;
 		/* clients that miss the hint ask the location database */
-		(void)VOLX_CALL(c->a, c->src.conn, set_forwarding, &in, &out, NULL);
+		(void)VOL_CALL(c->a, c->src.conn, set_forwarding, &in, &out, NULL);
 	}
 	TRY(vt_delete(&c->src));
 	TRY(vt_end(&c->src));
@@ -307,9 +307,9 @@ afs_err volume_convert(struct admin *a, const char *name, uint32_t ip, int32_t p
 	TRY(vldb_lock(a, rw, AFS_VOL_RW, VLF_OP_MOVE, &lock, &e));
 	TRY(admin_step(a, "Converting volume %u on %s %s", ro, admin_host_name(a, ip), PARTNAME(part)));
 	TRY(admin_conn(a, ip, ADMIN_VOL, &conn));
-	struct volx_convert_in in = {part, ro};
-	struct volx_convert_out out;
-	TRY(VOLX_CALL(a, conn, convert, &in, &out, NULL));
+	struct vol_convert_in in = {part, ro};
+	struct vol_convert_out out;
+	TRY(VOL_CALL(a, conn, convert, &in, &out, NULL));
 	int old = vldb_site(a, &e, VLSF_RW, 0, -1);
 	if (old >= 0)
 		vldb_site_remove(&e, old);

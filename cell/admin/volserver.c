@@ -159,26 +159,26 @@ afs_err vt_set_info(struct vt *t, const struct volintInfo *info)
 
 afs_err vt_clone(struct vt *t, enum afs_voltype type, const char *name, uint32_t clone)
 {
-	struct volx_clone_in in = {.trans = t->id, .newType = (int32_t)type, .newName = XDR_STR_OF(name), .newVol = clone};
-	struct volx_clone_out out = {};
-	return VOLX_CALL(t->a, t->conn, clone, &in, &out, NULL);
+	struct vol_clone_in in = {.trans = t->id, .newType = (int32_t)type, .newName = XDR_STR_OF(name), .newVol = clone};
+	struct vol_clone_out out = {};
+	return VOL_CALL(t->a, t->conn, clone, &in, &out, NULL);
 }
 
 afs_err vt_reclone(struct vt *t, uint32_t clone)
 {
-	struct volx_reclone_in in = {t->id, clone};
-	struct volx_reclone_out out;
-	return VOLX_CALL(t->a, t->conn, reclone, &in, &out, NULL);
+	struct vol_reclone_in in = {t->id, clone};
+	struct vol_reclone_out out;
+	return VOL_CALL(t->a, t->conn, reclone, &in, &out, NULL);
 }
 
 afs_err vt_forward(struct vt *t, uint32_t from, struct vt *dest, const char *name, enum afs_voltype type, uint32_t parent)
 {
 	struct rx_addr to = rpc_conn_peer(dest->conn);
-	struct volx_forward_in in = {.fromTrans = t->id, .fromDate = from, .destination = {to.ip, to.port, 1},
+	struct vol_forward_in in = {.fromTrans = t->id, .fromDate = from, .destination = {to.ip, to.port, 1},
 		.destTrans = dest->id, .cookie = {.type = (int32_t)type, .parent = parent}};
-	struct volx_forward_out out;
+	struct vol_forward_out out;
 	snprintf(in.cookie.name, sizeof(in.cookie.name), "%s", name);
-	return VOLX_CALL(t->a, t->conn, forward, &in, &out, NULL);
+	return VOL_CALL(t->a, t->conn, forward, &in, &out, NULL);
 }
 
 afs_err vt_end(struct vt *t)

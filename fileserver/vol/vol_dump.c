@@ -1,31 +1,71 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * Dump, DumpV2 and GetSize: one walk over the volume's vnodes, directories first, each by ascending
- * number, into a sink that writes to the call or only counts.  The volume is held by a transaction
+ * Dump, DumpV2, GetSize, Forward and ForwardMultiple: one walk over the volume's vnodes, directories
+ * first, each by ascending number, into a sink: calls that it writes to, or none, when it only counts.  The volume is held by a transaction
  * in which the file service changes nothing, so the walk sees one state. */
 #include "fileserver/vol/dump.h"
 #include "fileserver/vol/vol.h"
 #include "fileserver/vol/vol_handlers.h"
 
 #include "cell/base/log.h"
+#include "cell/proto/abort.h"
 
 #include <stdio.h>
 #include <string.h>
 
+enum { DESTS = 13, COPY = 256 * 1024 };
+
 struct sink {
-	struct rpc_call *call; /* NULL: only count */
+	struct rpc_call *call; /* NULL: only count, or `dest` */
+	struct dest {
+		struct rpc_conn *conn;
+		struct rpc_call *call;
+		afs_err err; /* the first; it gets no more */
+		int32_t code;
+	} * dest;
+	unsigned dests;
+	uint8_t *copy; /* COPY bytes, for content that goes to `dest` */
 	uint64_t count;
 };
+
+/* To all that have not failed.  An error when none is left. */
+static afs_err emit_dests(struct sink *s, const void *p, size_t n)
+{
+	unsigned left = 0;
+	for (unsigned i = 0; i < s->dests; i++) {
+		struct dest *d = &s->dest[i];
+		if (!d->err && d->call)
+			d->err = rpc_write(d->call, p, n);
+		left += !d->err;
+	}
+	return left ? AFS_OK : AFS_EABORTED;
+}
 
 static afs_err emit(struct sink *s, const void *p, size_t n)
 {
 	s->count += n;
+	if (s->dests)
+		return emit_dests(s, p, n);
 	return s->call ? rpc_write(s->call, p, n) : AFS_OK;
+}
+
+static afs_err copy_content(struct sink *s, struct vs_file *f, struct vs_volume *vol, const struct vs_status *st)
+{
+	for (uint64_t pos = 0; pos < st->length;) {
+		size_t got;
+		TRY(vs_file_read(f, pos, s->copy, (size_t)MIN(st->length - pos, (uint64_t)COPY), &got));
+		if (!got)
+			return log_error(AFS_ECORRUPT, "vol.forward.short_content volume=%u vnode=%u pos=%llu",
+				vs_volume_id(vol), st->fid.vnode, (unsigned long long)pos);
+		TRY(emit(s, s->copy, got));
+		pos += got;
+	}
+	return AFS_OK;
 }
 
 /* The content, read straight into the packets that leave. */
 static afs_err emit_content(struct sink *s, struct vs_volume *vol, const struct vs_status *st)
 {
-	if (!s->call) {
+	if (!s->call && !s->dests) {
 		s->count += st->length;
 		return AFS_OK;
 	}
@@ -35,6 +75,8 @@ static afs_err emit_content(struct sink *s, struct vs_volume *vol, const struct 
 	if (now.length != st->length)
 		return log_error(AFS_EIO, "vol.dump.changed_meanwhile volume=%u vnode=%u", vs_volume_id(vol),
 			st->fid.vnode);
+	if (s->dests)
+		return copy_content(s, f, vol, st);
 	for (uint64_t pos = 0; pos < st->length;) {
 		uint8_t *room;
 		size_t n, got;
@@ -159,4 +201,93 @@ afs_err vol_get_size(struct rpc_call *call, const struct vol_get_size_in *in, st
 	TRY(emit_volume(&s, h.tr->volume, in->from, false));
 	out->dump_size = s.count;
 	return AFS_OK;
+}
+
+/* --- to other servers ------------------------------------------------------------------ */
+
+static void dest_begin(struct volserver *v, struct dest *d, const struct vol_dest *to, int32_t trans, uint32_t from,
+	const struct restoreCookie *cookie)
+{
+	const struct vol_restore_in in = {.trans = trans, .flags = from != 0, .cookie = *cookie};
+	const struct rx_addr addr = {.ip = to->destHost, .port = (uint16_t)to->destPort};
+	if (to->destPort <= 0 || to->destPort > UINT16_MAX)
+		d->err = AFS_EINVAL;
+	else if (!v->config.connect)
+		d->err = AFS_ENOTSUP;
+	if (!d->err)
+		d->err = v->config.connect(v->config.ctx, addr, &d->conn);
+	if (!d->err)
+		d->err = rpc_begin(d->conn, &vol_iface.procs[vol_op_restore], &in, &d->call);
+}
+
+/* `whole`: everything was sent; else the other side must not take what it has for a dump. */
+static void dest_end(struct dest *d, bool whole)
+{
+	struct vol_restore_out out;
+	struct rpc_result res = {0};
+	if (d->call && (whole || d->err)) {
+		afs_err err = rpc_end(d->call, &out, &res); /* tells why it failed */
+		d->code = res.code;
+		if (err)
+			d->err = err;
+	} else if (d->call) {
+		rpc_cancel(d->call);
+	}
+	if (d->conn)
+		rpc_conn_unref(d->conn);
+}
+
+static afs_err send_to(struct volserver *v, struct vs_volume *vol, uint32_t from, const struct restoreCookie *cookie,
+	const struct vol_replica *to, struct dest *dest, unsigned n)
+{
+	CLEANUP(heap) uint8_t *copy = mem_alloc(COPY, 1);
+	struct sink s = {.dest = dest, .dests = n, .copy = copy};
+	if (!copy)
+		return AFS_ENOMEM;
+	for (unsigned i = 0; i < n; i++)
+		dest_begin(v, &dest[i], &to[i].server, to[i].trans, from, cookie);
+	afs_err err = emit_volume(&s, vol, from, true);
+	for (unsigned i = 0; i < n; i++)
+		dest_end(&dest[i], !err);
+	log_info("vol.forward.ended volume=%u from=%u to=%u bytes=%llu err=%s", vs_volume_id(vol), from, n,
+		(unsigned long long)s.count, afs_err_name(err));
+	return err;
+}
+
+static int32_t code_of(const struct dest *d, afs_err all)
+{
+	if (d->code)
+		return d->code;
+	return d->err ? abort_of_vol(d->err) : all ? abort_of_vol(all) : 0;
+}
+
+afs_err vol_forward(struct rpc_call *call, const struct vol_forward_in *in, struct vol_forward_out *out)
+{
+	(void)out;
+	CLEANUP(vol_held) struct vol_held h = {0};
+	const struct vol_replica to = {.trans = in->destTrans, .server = in->destination};
+	struct dest d = {0};
+	TRY(vol_hold(call, in->fromTrans, "Forward", &h));
+	afs_err err = send_to(h.v, h.tr->volume, in->fromDate, &in->cookie, &to, &d, 1);
+	if (!err && !d.err)
+		return AFS_OK;
+	(void)vol_noted(&h, err ? err : d.err);
+	return rpc_refuse(call, code_of(&d, err));
+}
+
+afs_err vol_forward_multiple(
+	struct rpc_call *call, const struct vol_forward_multiple_in *in, struct vol_forward_multiple_out *out)
+{
+	CLEANUP(vol_held) struct vol_held h = {0};
+	struct dest d[DESTS] = {0};
+	unsigned n = MIN(in->destinations.n, (uint32_t)DESTS);
+	TRY(vol_hold(call, in->fromTrans, "ForwardMulti", &h));
+	out->results.v = arena_alloc(call->arena, n + 1, sizeof(*out->results.v));
+	if (!out->results.v)
+		return AFS_ENOMEM;
+	afs_err err = n ? send_to(h.v, h.tr->volume, in->fromDate, &in->cookie, in->destinations.v, d, n) : AFS_OK;
+	out->results.n = n;
+	for (unsigned i = 0; i < n; i++)
+		out->results.v[i] = code_of(&d[i], err);
+	return err == AFS_EABORTED ? AFS_OK : vol_noted(&h, err); /* each has its own code */
 }
