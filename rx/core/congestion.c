@@ -14,7 +14,9 @@
 #define CUBIC_BETA 0.7
 #define PACE_FROM_NS MSEC(2)
 #define KEEP_NS SEC(60)
-#define QUEUE_NS MSEC(2) /* delay beyond the path's that may be anything: the host's, a radio's */
+/* Delay beyond the path's that may be anything: the host's, a radio's.  More, and flows on a short path do not
+ * find their shares: its queue is never longer. */
+#define QUEUE_NS USEC(500)
 enum { HYSTART_SAMPLES = 8 };
 /* Losses are many when they are at least so many of the latest packets, and more than a share of 1/12. */
 enum { LOSS_LEAST = 4, LOSS_SHARE = 12, LOSS_MEMORY = 256 };

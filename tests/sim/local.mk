@@ -43,3 +43,8 @@ tests_sim_bench_core_LDADD = $(LIBS_CORE)
 EXTRA_PROGRAMS += tests/sim/bench_paths
 tests_sim_bench_paths_SOURCES = %reldir%/bench_paths.c
 tests_sim_bench_paths_LDADD = $(LIBS_SIM)
+
+check_PROGRAMS += tests/sim/test_fair
+TESTS += tests/sim/test_fair
+tests_sim_test_fair_SOURCES = %reldir%/test_fair.c
+tests_sim_test_fair_LDADD = $(LIBS_SIM)

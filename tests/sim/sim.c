@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ENDS_MAX = 8, ASK_BYTES = 28, SERVICE = 77, IDS_MAX = 1 << 16 };
+enum { ENDS_MAX = 16, ASK_BYTES = 28, SERVICE = 77, IDS_MAX = 1 << 16 };
 
 struct flight {
 	struct flight *next;
@@ -698,6 +698,7 @@ struct sim_end *sim_end_new(struct sim *s, const struct sim_end_config *config)
 	e->sim = s;
 	e->config = *config;
 	uint32_t n = ++s->end_count;
+	expect(s, n <= ENDS_MAX);
 	s->ends[n - 1] = e;
 	e->addr = (struct rx_addr){.ip = (config->loopback ? 0x7f000000 : 0x0a000000) + n,
 		.port = (uint16_t)(7000 + n)};
