@@ -253,6 +253,9 @@ static const char *string(const json_t *o, const char *key)
 static int quota_one(struct cli *c, const char *path, size_t at, json_t *all)
 {
 	CLEANUP(json) json_t *v = NULL;
+	if (at == 0 && !all)
+		printf("%-25s%11s%11s%6s%12s\n", "Volume Name", "Quota", "Used", "%Used",
+			"Partition");
 	int rc = ask_file(c, path, "fs.volume", NULL, &v);
 	if (rc != CLI_OK)
 		return rc;
@@ -260,9 +263,6 @@ static int quota_one(struct cli *c, const char *path, size_t at, json_t *all)
 		add(all, path, v);
 		return CLI_OK;
 	}
-	if (at == 0)
-		printf("%-25s%11s%11s%6s%12s\n", "Volume Name", "Quota", "Used", "%Used",
-			"Partition");
 	json_int_t quota = number(v, "quota_kib"), used = number(v, "used_kib"),
 		   size = number(v, "partition_size_kib");
 	double full = quota ? 100.0 * (double)used / (double)quota : 0;

@@ -21,6 +21,7 @@ const struct rpc_iface cb_iface = {
 	.stats_id = 6,
 	.procs = cb_procs,
 	.count = ARRAY_SIZE(cb_procs),
+	.results_max = 16 * 1024, /* statistics: up to 2048 words */
 	.args_max = 2048, /* interfaceAddr 432 bytes and 196 words of capabilities */
 	.abort_of = abort_of_fs,
 	.err_of = err_of_fs,

@@ -2,6 +2,7 @@
  * RXAFSCB: what file servers tell us.  Each handler marks and answers; nothing here waits for a call,
  * nor for a lock that is held across one. */
 #include "client/cm/cm.h"
+#include "client/cm/debug.h"
 
 #include "cell/base/log.h"
 
@@ -142,6 +143,16 @@ static rpc_handler *const handlers[cb_op_count] = {
 	[cb_op_init_call_back_state3] = on_init_state3,
 	[cb_op_probe_uuid] = on_probe_uuid,
 	[cb_op_tell_me_about_yourself] = on_tell_me,
+	[cb_op_get_lock] = cm_on_get_lock,
+	[cb_op_get_ce] = cm_on_get_ce,
+	[cb_op_get_ce64] = cm_on_get_ce64,
+	[cb_op_x_stats_version] = cm_on_x_stats_version,
+	[cb_op_get_x_stats] = cm_on_get_x_stats,
+	[cb_op_get_server_prefs] = cm_on_get_server_prefs,
+	[cb_op_get_cell_serv_db] = cm_on_get_cell_serv_db,
+	[cb_op_get_local_cell] = cm_on_get_local_cell,
+	[cb_op_get_cache_config] = cm_on_get_cache_config,
+	[cb_op_get_cell_by_num] = cm_on_get_cell_by_num,
 };
 
 void cm_callback_service(struct cm *cm, struct rpc_service *out)

@@ -38,6 +38,7 @@ afs_err client_new(
 	cm->config.cache_dir = NULL;
 	cm->ports = *ports;
 	cm->uuid = afs_uuid_random();
+	cm->started_sec = clk_wire_sec(ports->wall(ports->ctx));
 	mtx_init(&cm->vnodes_lock, RANK_CM_TABLE);
 	mtx_init(&cm->volumes_lock, RANK_CM_TABLE);
 	mtx_init(&cm->users_lock, RANK_CM_TABLE);
@@ -163,6 +164,7 @@ void client_free(struct client *c)
 	}
 	mem_free(cm->cells);
 	mem_free(cm->pags);
+	mem_free(cm->dump);
 	cache_close(cm->cache);
 	mem_free(cm->cache_dir);
 	mem_free(cm->old_notes);

@@ -207,6 +207,12 @@ struct cm {
 
 	struct mtx vnodes_lock;
 	struct map vnodes GUARDED_BY(vnodes_lock);
+	struct cm_dump {
+		struct cm_cell *cell;
+		struct AFSFid fid;
+	} *dump GUARDED_BY(vnodes_lock); /* for cmdebug */
+	size_t dump_n GUARDED_BY(vnodes_lock);
+	uint32_t started_sec;
 	struct list idle GUARDED_BY(vnodes_lock);
 	size_t idle_n GUARDED_BY(vnodes_lock);
 	struct mtx volumes_lock; /* volumes and servers */

@@ -171,6 +171,8 @@ static int get_new(struct client *client, uid_t uid, struct xdr_bytes in, struct
 		memcpy(name, in.p, n);
 	}
 	int eno = find_token(client, uid, by_index, index, name, arena, &t);
+	if (eno == ENOTCONN)
+		eno = EDOM; /* the same to tools, which print a warning at any other number */
 	if (eno)
 		return eno;
 	struct tokenRxkad kad = {.type = UNION_RXKAD, .viceid = (int32_t)uid, .kvno = t.kad.kvno,
