@@ -39,6 +39,23 @@ struct cm {
 #define RPC_ROWS "cell/proto/cb.rpc"
 #include "rx/xdr/iface_pass.h"
 
+/* What no file server asks. */
+#define NOT_HERE(name)                                                                             \
+	afs_err name(struct rpc_call *call, const struct name##_in *in, struct name##_out *out)    \
+	{                                                                                          \
+		return (void)call, (void)in, (void)out, AFS_EOPCODE;                               \
+	}
+NOT_HERE(cb_get_lock)
+NOT_HERE(cb_get_ce)
+NOT_HERE(cb_x_stats_version)
+NOT_HERE(cb_get_x_stats)
+NOT_HERE(cb_get_server_prefs)
+NOT_HERE(cb_get_cell_serv_db)
+NOT_HERE(cb_get_local_cell)
+NOT_HERE(cb_get_cache_config)
+NOT_HERE(cb_get_ce64)
+NOT_HERE(cb_get_cell_by_num)
+
 afs_err cb_call_back(
 	struct rpc_call *call, const struct cb_call_back_in *in, struct cb_call_back_out *out)
 {
