@@ -26,6 +26,8 @@ static const struct rule rules[PTV_COUNT] = {
 	[PTV_DELETE] = {.owner = true, .changes = true, .not_fixed = true},
 	[PTV_CHANGE] = {.owner = true, .changes = true, .not_fixed = true},
 	[PTV_PRIVACY] = {.owner = true, .changes = true, .not_nameless = true},
+	[PTV_DUMP] = {},
+	[PTV_REHASH] = {.changes = true},
 	[PTV_RENUMBER] = {.changes = true, .not_fixed = true},
 	[PTV_QUOTA] = {.changes = true, .not_nameless = true},
 	[PTV_MAX] = {.changes = true},

@@ -284,6 +284,64 @@ afs_err pt_list_entries(
 	}
 }
 
+/* --- another server's file ------------------------------------------------------------------------- */
+
+/* Positions are numbers of rows.  Asked in turn they would list all entries, so that both calls are for
+ * those who may list them. */
+afs_err pt_where_is_it(
+	struct rpc_call *call, const struct pt_where_is_it_in *in, struct pt_where_is_it_out *out)
+{
+	CLEANUP(pt_read) struct pt_read r = {};
+	struct pt_entry e;
+	int64_t n;
+	TRY(read_begin(call, &r, PTV_DUMP, in->id, &e));
+	TRY(pt_row_number_of(r.db, in->id, &n));
+	if (n > INT32_MAX)
+		return AFS_ETOOMANY;
+	out->ps = (int32_t)n;
+	return AFS_OK;
+}
+
+afs_err pt_dump_entry(
+	struct rpc_call *call, const struct pt_dump_entry_in *in, struct pt_dump_entry_out *out)
+{
+	enum { STORED_GROUP = 2, STORED_FOREIGN = 16, STORED_ACCESS = 0x40, STORED_QUOTA = 0x80 };
+	CLEANUP(pt_read) struct pt_read r = {};
+	CLEANUP(pt_list) struct pt_list l = {};
+	struct pt_who who;
+	struct pt_leave leave;
+	struct pt_entry e;
+	int64_t n = (int64_t)in->pos - 1, created, changed;
+	TRY(pt_read_begin(call->service, &r));
+	TRY(who_asks(call, r.db, &who));
+	TRY(pt_may(r.db, &who, PTV_DUMP, NULL, &leave));
+	if (in->pos <= 0)
+		return AFS_EBADARG;
+	TRY(pt_row_next(r.db, &n, &e));
+	if (n != in->pos)
+		return AFS_ENOENT;
+	TRY(pt_row_times_of(r.db, e.id, &created, &changed));
+	struct prdebugentry d = {.flags = (e.flags & 0xff) << 16 | STORED_ACCESS | STORED_QUOTA |
+					  (e.id < 0 ? STORED_GROUP : 0) |
+					  (e.cellid ? STORED_FOREIGN : 0),
+		.id = e.id,
+		.cellid = e.cellid,
+		.reserved = {(int32_t)created, 0, 0, (int32_t)changed},
+		.owner = e.owner,
+		.creator = e.creator,
+		.ngroups = e.ngroups,
+		.nusers = e.nusers,
+		.count = e.count};
+	/* the entry's own block has the first ten */
+	TRY(e.id < 0 ? pt_members_of(r.db, e.id, (uint32_t)e.count, &l)
+		     : pt_groups_of(r.db, e.id, (uint32_t)e.count, &l));
+	for (uint32_t i = 0; i < l.n && i < ARRAY_SIZE(d.entries); i++)
+		d.entries[i] = l.v[i];
+	memcpy(d.name, e.name, strlen(e.name));
+	out->entry = d;
+	return AFS_OK;
+}
+
 /* --- changes ------------------------------------------------------------------------------------------ */
 
 afs_err pt_new_entry(
@@ -392,6 +450,25 @@ afs_err pt_set_max(
 	TRY(change_begin(call, &w, &who));
 	TRY(pt_do_set_max(&w, &who, in->id, in->gflag));
 	return pt_write_commit(&w);
+}
+
+/* Only chains of names and ids can be asked to be made again; an index of ours cannot be wrong. */
+afs_err pt_update_entry(
+	struct rpc_call *call, const struct pt_update_entry_in *in, struct pt_update_entry_out *out)
+{
+	(void)out;
+	enum { REHASH_NAME = 8, REHASH_ID = 0x10 };
+	CLEANUP(pt_write) struct pt_write w = {};
+	struct pt_who who;
+	struct pt_leave leave;
+	struct pt_entry e;
+	TRY(change_begin(call, &w, &who));
+	TRY(pt_may(w.db, &who, PTV_REHASH, NULL, &leave));
+	if (in->uentry.Mask & ~(uint32_t)(REHASH_NAME | REHASH_ID))
+		return AFS_EBADARG;
+	/* id 0: the entry is named */
+	return in->id ? pt_row_by_id(w.db, in->id, &e)
+		      : pt_row_by_name(w.db, in->name.p, in->name.len, &e);
 }
 
 /* --- service ------------------------------------------------------------------------------------------- */

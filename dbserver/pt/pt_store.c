@@ -44,6 +44,8 @@ static const char *const pt_sql[PS_COUNT] = {
 	[PS_BY_ID] = "SELECT " ENTRY_COLUMNS " FROM pt_entry e WHERE e.id = ?1",
 	[PS_BY_NAME] = "SELECT " ENTRY_COLUMNS " FROM pt_entry e WHERE e.name = ?1",
 	[PS_NEXT] = "SELECT " ENTRY_COLUMNS " FROM pt_entry e WHERE e.n > ?1 ORDER BY e.n LIMIT 1",
+	[PS_NUMBER_OF] = "SELECT n FROM pt_entry WHERE id = ?1",
+	[PS_TIMES_OF] = "SELECT created, changed FROM pt_entry WHERE id = ?1",
 	[PS_ID_OF] = "SELECT id FROM pt_entry WHERE name = ?1",
 	[PS_NAME_OF] = "SELECT name FROM pt_entry WHERE id = ?1",
 	[PS_INSERT] = "INSERT INTO pt_entry(id, name, flags, owner, creator, ngroups, nusers, cellid, "
@@ -217,6 +219,21 @@ afs_err pt_row_by_name(struct db *db, const char *name, size_t len, struct pt_en
 afs_err pt_row_next(struct db *db, int64_t *n, struct pt_entry *out)
 {
 	return read_entry(db_query(db, PS_NEXT, DB_INT(*n)), n, out);
+}
+
+afs_err pt_row_number_of(struct db *db, int32_t id, int64_t *n)
+{
+	return db_get_int(db, PS_NUMBER_OF, n, DB_INT(id));
+}
+
+afs_err pt_row_times_of(struct db *db, int32_t id, int64_t *created, int64_t *changed)
+{
+	CLEANUP(db_rows) struct db_rows r = db_query(db, PS_TIMES_OF, DB_INT(id));
+	if (!db_next(&r))
+		return r.err ? r.err : AFS_ENOENT;
+	*created = db_int(&r, 0);
+	*changed = db_int(&r, 1);
+	return AFS_OK;
 }
 
 afs_err pt_row_id_of(struct db *db, const char *name, size_t len, int32_t *id)

@@ -60,7 +60,7 @@ enum pt_verb {
 	/* changing one */
 	PTV_ADD, PTV_REMOVE, PTV_DELETE, PTV_CHANGE, PTV_PRIVACY,
 	/* administrators only */
-	PTV_RENUMBER, PTV_QUOTA, PTV_MAX, PTV_ALL, PTV_ORPHANS, PTV_NEW_USER,
+	PTV_DUMP, PTV_REHASH, PTV_RENUMBER, PTV_QUOTA, PTV_MAX, PTV_ALL, PTV_ORPHANS, PTV_NEW_USER,
 	/* the entry is the owner that the group will have */
 	PTV_NEW_GROUP,
 	/* a foreign principal registers itself; no entry */
@@ -95,6 +95,9 @@ afs_err pt_row_by_id(struct db *db, int32_t id, struct pt_entry *out);
 afs_err pt_row_by_name(struct db *db, const char *name, size_t len, struct pt_entry *out);
 /* The first row that was made after number *n. */
 afs_err pt_row_next(struct db *db, int64_t *n, struct pt_entry *out);
+/* The number of the entry's row: for pt_row_next(), and what stands for a position in a file. */
+afs_err pt_row_number_of(struct db *db, int32_t id, int64_t *n);
+afs_err pt_row_times_of(struct db *db, int32_t id, int64_t *created, int64_t *changed); /* seconds */
 afs_err pt_row_id_of(struct db *db, const char *name, size_t len, int32_t *id);
 afs_err pt_row_name_of(struct db *db, int32_t id, char out[PT_NAME_MAX + 1]);
 afs_err pt_max_get(struct db *db, int32_t *max_user, int32_t *min_group);

@@ -3,6 +3,7 @@
 #include "tests/lib/test.h"
 
 #include "cell/proto/abort.h"
+#include "cell/proto/bos.h"
 #include "cell/proto/pt.h"
 #include "cell/proto/ubik.h"
 #include "cell/proto/vl.h"
@@ -19,6 +20,63 @@ static void opcodes_rise_and_each_is_found(void **state)
 			assert_true(k == 0 || p->op > p[-1].op);
 			assert_ptr_equal(rpc_iface_find(ifaces[i], p->op), p);
 		}
+}
+
+/* Every opcode of vldb.md §4, protection.md §4, bos.md §3: done by the row of that name, or
+ * left out on purpose (NULL: no definition exists, answered with RXGEN_OPCODE). */
+struct known {
+	uint32_t op;
+	const char *name;
+};
+static const struct known vl_known[] = {{501, "CreateEntry"}, {502, "DeleteEntry"}, {503, "GetEntryByID"},
+	{504, "GetEntryByNameO"}, {505, "GetNewVolumeId"}, {506, "ReplaceEntry"}, {507, "UpdateEntry"},
+	{508, "SetLock"}, {509, "ReleaseLock"}, {510, "ListEntry"}, {511, "ListAttributes"},
+	{512, "LinkedList"}, {513, "GetStats"}, {514, "ProbeServer"}, {515, "GetAddrs"},
+	{516, "ChangeAddr"}, {517, "CreateEntryN"}, {518, "GetEntryByIDN"}, {519, "GetEntryByNameN"},
+	{520, "ReplaceEntryN"}, {521, "ListEntryN"}, {522, "ListAttributesN"}, {523, "LinkedListN"},
+	{524, "UpdateEntryByName"}, {525, NULL}, {526, NULL}, {527, "GetEntryByNameU"}, {528, NULL},
+	{529, NULL}, {530, NULL}, {531, NULL}, {532, "RegisterAddrs"}, {533, "GetAddrsU"},
+	{534, "ListAttributesN2"}, {65536, NULL}, {65537, NULL}};
+static const struct known pt_known[] = {{500, "INewEntry"}, {501, "WhereIsIt"}, {502, "DumpEntry"},
+	{503, "AddToGroup"}, {504, "NameToID"}, {505, "IDToName"}, {506, "Delete"},
+	{507, "RemoveFromGroup"}, {508, "GetCPS"}, {509, "NewEntry"}, {510, "ListMax"}, {511, "SetMax"},
+	{512, "ListEntry"}, {513, "ChangeEntry"}, {514, "ListElements"}, {515, "IsAMemberOf"},
+	{516, "SetFieldsEntry"}, {517, "ListOwned"}, {518, "GetCPS2"}, {519, "GetHostCPS"},
+	{520, "UpdateEntry"}, {521, "ListEntries"}, {530, "ListSuperGroups"}};
+static const struct known bos_known[] = {{80, "CreateBnode"}, {81, "DeleteBnode"}, {82, "SetStatus"},
+	{83, "GetStatus"}, {84, "EnumerateInstance"}, {85, "GetInstanceInfo"}, {86, "GetInstanceParm"},
+	{87, "AddSUser"}, {88, "DeleteSUser"}, {89, "ListSUsers"}, {90, "ListKeys"}, {91, "AddKey"},
+	{92, "DeleteKey"}, {93, "SetCellName"}, {94, "GetCellName"}, {95, "GetCellHost"},
+	{96, "AddCellHost"}, {97, "DeleteCellHost"}, {98, "SetTStatus"}, {99, "ShutdownAll"},
+	{100, "RestartAll"}, {101, "StartupAll"}, {102, "SetNoAuthFlag"}, {103, "ReBozo"},
+	{104, "Restart"}, {105, "Install"}, {106, "UnInstall"}, {107, "GetDates"}, {108, "Exec"},
+	{109, "Prune"}, {110, "SetRestartTime"}, {111, "GetRestartTime"}, {112, "GetLog"},
+	{113, "WaitAll"}, {114, "GetInstanceStrings"}, {115, "GetRestrictedMode"},
+	{116, "SetRestrictedMode"}};
+
+static void every_opcode_of_the_protocol_is_a_row_or_left_out_on_purpose(void **state)
+{
+	(void)state;
+	static const struct {
+		const struct rpc_iface *iface;
+		const struct known *known;
+		size_t n;
+	} services[] = {{&vl_iface, vl_known, ARRAY_SIZE(vl_known)},
+		{&pt_iface, pt_known, ARRAY_SIZE(pt_known)},
+		{&bos_iface, bos_known, ARRAY_SIZE(bos_known)}};
+	for (size_t s = 0; s < ARRAY_SIZE(services); s++) {
+		uint32_t rows = 0;
+		for (size_t i = 0; i < services[s].n; i++) {
+			const struct known *k = &services[s].known[i];
+			const struct rpc_proc *p = rpc_iface_find(services[s].iface, k->op);
+			if (!p != !k->name)
+				fail_msg("%s %u (%s)", services[s].iface->name, k->op, k->name ? k->name : "left out");
+			if (p)
+				assert_string_equal(p->name, k->name);
+			rows += k->name != NULL;
+		}
+		assert_int_equal(rows, services[s].iface->count); /* and none that is unknown */
+	}
 }
 
 struct side {
@@ -179,6 +237,8 @@ static void errors_are_the_protocols_numbers_and_come_back(void **state)
 	assert_err(ubik_disk_iface.err_of(10029), AFS_EACCESS);
 }
 
-TEST_MAIN(T(opcodes_rise_and_each_is_found), T(every_message_comes_back_and_stops_at_every_cut),
+TEST_MAIN(T(opcodes_rise_and_each_is_found),
+	T(every_opcode_of_the_protocol_is_a_row_or_left_out_on_purpose),
+	T(every_message_comes_back_and_stops_at_every_cut),
 	T(lists_of_entries_stop_at_every_cut_and_at_their_bound),
 	T(errors_are_the_protocols_numbers_and_come_back))
