@@ -8,6 +8,9 @@
  * and stays on: nothing is executed or installed, and no path comes from the wire.  Every change, and logs and
  * keys, need a superuser at level crypt; bos_may() decides, alone.
  *
+ * The general restart is carried out at its time: what runs stops and starts.  The time of the check for new
+ * binaries is kept and shown only, for one program holds all instances and changes when the cell is started anew.
+ *
  * Goals, restart times and superusers that were added here are kept in a file and outlive the process.
  * A thread brings instances to their goals; calls that change a goal do not wait for it, WaitAll and Restart do.
  *

@@ -40,6 +40,9 @@ afs_err bos_state_load(const char *path, const struct bos_instance *instances, s
 afs_err bos_state_save(const char *path, const struct bos_instance *instances, size_t count, const struct bos_state *st);
 bool bos_user_ok(const char *name, size_t n);
 bool bos_time_ok(const struct bozo_netKTime *t);
+/* The first moment after `after` (seconds) that `t` means, by the local clock: what the mask leaves open is
+ * any day and any hour, and minute and second 0.  INT64_MAX: never, as for "now", which is no time of day. */
+int64_t bos_time_next(const struct bozo_netKTime *t, int64_t after);
 
 /* --- run.c: instances and their thread -------------------------------------------------------------- */
 
@@ -61,6 +64,7 @@ struct bos_server {
 	struct bos_state kept;                  /* GUARDED_BY(lock) */
 	struct bos_run run[BOS_INSTANCES_MAX];  /* GUARDED_BY(lock) */
 	bool stopping, runs;                    /* GUARDED_BY(lock) */
+	int64_t general_due;                    /* GUARDED_BY(lock): seconds; INT64_MAX: never */
 	pthread_t thread;
 	/* the one repair; its thread ends by itself and is joined by the next one, or at the end */
 	struct {
@@ -75,6 +79,10 @@ struct bos_server {
 /* The instance's number; -1: there is none. */
 int bos_find(const struct bos_server *s, struct xdr_str name);
 void bos_set_goal_locked(struct bos_server *s, size_t i, int32_t goal) REQUIRES(s->lock);
+/* The time of the general restart has changed: reckon from `now` (seconds), or restart at once. */
+void bos_plan_locked(struct bos_server *s, int64_t now) REQUIRES(s->lock);
+/* The general restart, when its time has come: whatever runs stops and starts. */
+void bos_due_locked(struct bos_server *s, int64_t now) REQUIRES(s->lock);
 /* Every instance is where it is to be, or stays away for too many errors. */
 bool bos_settled_locked(const struct bos_server *s) REQUIRES(s->lock);
 /* Waits until settled, or the call is over.  AFS_ECANCELLED. */

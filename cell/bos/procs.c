@@ -516,6 +516,8 @@ afs_err bos_set_restart_time(struct rpc_call *call, const struct bos_set_restart
 	afs_err err = bos_state_save(s->config.state, s->instances, s->config.instance_count, &s->kept);
 	if (err != AFS_OK)
 		*at = old;
+	else if (in->type == BOS_RESTART_GENERAL)
+		bos_plan_locked(s, bos_now());
 	mtx_unlock(&s->lock);
 	return err;
 }

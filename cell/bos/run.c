@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ERRORS_MAX = 10, BACKOFF_MAX_S = 60 };
+enum { ERRORS_MAX = 10, BACKOFF_MAX_S = 60, CLOCK_LOOK_S = 30 };
 
 int64_t bos_now(void) { return clk_wall() / NS_PER_SEC; }
 
@@ -59,6 +59,35 @@ afs_err bos_wait_settled(struct bos_server *s, struct rpc_call *call)
 	}
 	mtx_unlock(&s->lock);
 	return err;
+}
+
+/* --- the general restart ----------------------------------------------------------------------------------- */
+
+static void restart_all_locked(struct bos_server *s) REQUIRES(s->lock)
+{
+	for (size_t i = 0; i < s->config.instance_count; i++)
+		if (s->run[i].goal == BOS_RUNNING)
+			s->run[i].restart = true;
+	cond_broadcast(&s->changed);
+}
+
+void bos_plan_locked(struct bos_server *s, int64_t now)
+{
+	if (s->kept.general.mask & BOS_KT_NOW) {
+		log_info("bos.restart.now");
+		restart_all_locked(s);
+	}
+	s->general_due = bos_time_next(&s->kept.general, now);
+	cond_broadcast(&s->changed);
+}
+
+void bos_due_locked(struct bos_server *s, int64_t now)
+{
+	if (now < s->general_due)
+		return;
+	log_info("bos.restart.due");
+	restart_all_locked(s);
+	s->general_due = bos_time_next(&s->kept.general, now);
 }
 
 /* --- the thread ------------------------------------------------------------------------------------------ */
@@ -143,7 +172,11 @@ static void *mind(void *arg)
 	mtx_lock(&s->lock);
 	while (!s->stopping) {
 		mono_ns next;
+		int64_t wall = bos_now();
+		bos_due_locked(s, wall);
 		bool did = step_locked(s, clk_mono(), &next);
+		if (s->general_due != INT64_MAX) /* looked at often, for clocks are set */
+			next = MIN(next, clk_mono() + SEC(MIN(s->general_due - wall, (int64_t)CLOCK_LOOK_S)));
 		cond_broadcast(&s->changed);
 		if (did)
 			continue;
@@ -244,6 +277,7 @@ afs_err bos_server_start(struct bos_server *s)
 	mtx_lock(&s->lock);
 	for (size_t i = 0; i < s->config.instance_count; i++)
 		s->run[i] = (struct bos_run){.goal = s->kept.file_goal[i], .state = BOS_RUNNING, .started = bos_now(), .starts = 1};
+	s->general_due = bos_time_next(&s->kept.general, bos_now()); /* "now" was when it was set */
 	mtx_unlock(&s->lock);
 	if (pthread_create(&s->thread, NULL, mind, s) != 0)
 		return AFS_ENOMEM;

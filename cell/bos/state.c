@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { VERSION_NOW = 1, FILE_MAX = 1 << 20, TIME_WORDS = 5 };
@@ -55,6 +56,33 @@ bool bos_time_ok(const struct bozo_netKTime *t)
 	static const int32_t known = BOS_KT_HOUR | BOS_KT_MIN | BOS_KT_SEC | BOS_KT_DAY | BOS_KT_NEVER | BOS_KT_NOW;
 	return !(t->mask & ~known) && t->hour >= 0 && t->hour < 24 && t->min >= 0 && t->min < 60 && t->sec >= 0 && t->sec < 60 && t->day >= 0
 	       && t->day < 7;
+}
+
+int64_t bos_time_next(const struct bozo_netKTime *t, int64_t after)
+{
+	enum { DAYS = 9, HOURS = 24 }; /* a week, and what summer time may cut from it */
+	time_t start = (time_t)after;
+	struct tm now;
+	if (t->mask & (BOS_KT_NEVER | BOS_KT_NOW) || !localtime_r(&start, &now))
+		return INT64_MAX;
+	int64_t best = INT64_MAX;
+	bool any_hour = !(t->mask & BOS_KT_HOUR);
+	for (int day = 0; day < DAYS; day++)
+		for (int hour = any_hour ? 0 : t->hour; hour < (any_hour ? HOURS : t->hour + 1); hour++) {
+			struct tm at = {.tm_year = now.tm_year,
+				.tm_mon = now.tm_mon,
+				.tm_mday = now.tm_mday + day,
+				.tm_hour = hour,
+				.tm_min = t->mask & BOS_KT_MIN ? t->min : 0,
+				.tm_sec = t->mask & BOS_KT_SEC ? t->sec : 0,
+				.tm_isdst = -1};
+			int64_t when = mktime(&at); /* and tm_wday */
+			if (t->mask & BOS_KT_DAY && at.tm_wday != t->day)
+				continue;
+			if (when > after && when < best)
+				best = when;
+		}
+	return best;
 }
 
 static bool read_time(const json_t *v, struct bozo_netKTime *out)

@@ -4,7 +4,9 @@
 #include "cell/bos/inside.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -329,6 +331,62 @@ static void restart_times_are_judged_and_kept(void **state)
 	assert_int_equal(t.time.day, 6);
 }
 
+static void the_next_time_is_reckoned_by_day_and_hour(void **state)
+{
+	(void)state;
+	enum { HOUR = 3600, DAY = 24 * HOUR, THURSDAY = 1796256000 }; /* 2026-12-03 00:00:00 UTC */
+	setenv("TZ", "UTC", 1);
+	tzset();
+	static const struct {
+		struct bozo_netKTime t; /* mask, hour, min, sec, day */
+		int64_t after, want;
+	} rows[] = {
+		{{.mask = BOS_KT_NEVER}, THURSDAY, INT64_MAX},
+		{{.mask = BOS_KT_NOW}, THURSDAY, INT64_MAX},
+		{{3, 5, 0, 0, 0}, THURSDAY, THURSDAY + 5 * HOUR},
+		{{3, 5, 30, 0, 0}, THURSDAY + 5 * HOUR, THURSDAY + 5 * HOUR + 1800},
+		{{3, 5, 0, 0, 0}, THURSDAY + 5 * HOUR, THURSDAY + DAY + 5 * HOUR}, /* this one is over */
+		{{15, 4, 0, 0, 0}, THURSDAY, THURSDAY + 3 * DAY + 4 * HOUR},      /* Sunday */
+		{{15, 4, 0, 9, 4}, THURSDAY + 5 * HOUR, THURSDAY + 7 * DAY + 4 * HOUR + 9},
+		{{2, 0, 20, 0, 0}, THURSDAY + HOUR, THURSDAY + HOUR + 1200}, /* every hour */
+		{{3, 0, 0, 0, 0}, 1798761599, 1798761600},                   /* the year ends */
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (bos_time_next(&rows[i].t, rows[i].after) != rows[i].want)
+			fail_msg("row %zu: %lld", i, (long long)bos_time_next(&rows[i].t, rows[i].after));
+}
+
+static void the_general_restart_is_carried_out(void **state)
+{
+	(void)state;
+	CLEANUP(rig) struct rig r;
+	rig_open(&r);
+	struct bos_set_restart_time_out o;
+	assert_int_equal(rig_call(&r, bos_op_set_tstatus, ADMIN_CRYPT, &(struct bos_set_tstatus_in){S("ptserver"), BOS_SHUTDOWN}, &(struct bos_set_tstatus_out){}, NULL, NULL), 0);
+	rig_wait(&r, RIG_PT, 0);
+	int vl = r.starts[RIG_VL], pt = r.starts[RIG_PT];
+	assert_int_equal(rig_call(&r, bos_op_set_restart_time, ADMIN_CRYPT, &(struct bos_set_restart_time_in){1, {3, 5, 0, 0, 0}}, &o, NULL, NULL), 0);
+	mtx_lock(&r.bos->lock);
+	int64_t due = r.bos->general_due;
+	assert_true(due > bos_now());
+	bos_due_locked(r.bos, due - 1);
+	bool early = r.bos->run[RIG_VL].restart;
+	bos_due_locked(r.bos, due);
+	assert_true(r.bos->general_due > due);
+	mtx_unlock(&r.bos->lock);
+	assert_false(early);
+	while (r.starts[RIG_VL] == vl)
+		usleep(1000);
+	rig_wait(&r, RIG_VL, 1);
+	/* "now" is at once, and once */
+	vl = r.starts[RIG_VL];
+	assert_int_equal(rig_call(&r, bos_op_set_restart_time, ADMIN_CRYPT, &(struct bos_set_restart_time_in){1, {.mask = BOS_KT_NOW}}, &o, NULL, NULL), 0);
+	while (r.starts[RIG_VL] == vl)
+		usleep(1000);
+	rig_wait(&r, RIG_VL, 1);
+	assert_int_equal(r.starts[RIG_PT], pt); /* what is off stays off */
+}
+
 /* --- logs and repair ----------------------------------------------------------------------------------------------- */
 
 static void logs_are_known_by_name_only(void **state)
@@ -460,6 +518,7 @@ static void a_file_that_makes_no_sense_is_not_taken(void **state)
 TEST_MAIN(T(one_function_says_who_may_do_what), T(every_call_follows_the_rule), T(numbers_that_are_out_of_range_end_lists),
 	T(keys_are_numbers_and_checksums), T(stopping_is_for_good_and_shutting_down_for_now), T(goals_that_are_none_are_refused),
 	T(a_restart_stops_and_starts_and_answers_after), T(a_start_that_fails_is_tried_again), T(superusers_are_added_kept_and_removed),
-	T(names_that_could_be_lines_of_a_file_are_refused), T(a_change_that_cannot_be_kept_is_not_made), T(restart_times_are_judged_and_kept),
+	T(names_that_could_be_lines_of_a_file_are_refused), T(a_change_that_cannot_be_kept_is_not_made), T(restart_times_are_judged_and_kept), T(the_next_time_is_reckoned_by_day_and_hour),
+	T(the_general_restart_is_carried_out),
 	T(logs_are_known_by_name_only), T(a_salvager_runs_once_and_goes_away), T(only_the_salvagers_own_words_are_taken),
 	T(a_repair_ends_when_the_overseer_does), T(a_file_that_makes_no_sense_is_not_taken))
