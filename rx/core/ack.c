@@ -137,7 +137,7 @@ static void arm_persist(struct rx_call *call, mono_ns now)
 static void prove(struct rx_call *call, rx_serial serial)
 {
 	struct rx_conn *c = call->conn;
-	if (c->is_server && !c->peer->proven &&
+	if (c->is_server && !c->peer->proven && c->ep->from_home &&
 		serial - c->first_serial - 1 < c->serial - c->first_serial)
 		rx_peer_prove(c->ep, c->peer);
 }

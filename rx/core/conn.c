@@ -203,6 +203,7 @@ struct rx_conn *rx_conn_accept(struct rx_endpoint *ep, mono_ns now, const struct
 		return NULL;
 	}
 	c->local_ip = local_ip;
+	c->heard_home = now;
 	c->dead_ns = ep->config.dead_ns;
 	c->idle_ns = ep->config.idle_ns;
 	rx_conn_settle(c, now);
@@ -291,6 +292,44 @@ void rx_conn_settle(struct rx_conn *c, mono_ns now)
 		c->user_gone = NULL;
 		rx_conn_set_due(c, RX_CONN_IDLE,
 			c->serial == c->first_serial ? now : now + RX_CONN_LINGER_NS);
+	}
+}
+
+void rx_conn_move(struct rx_conn *c, mono_ns now, struct rx_addr addr, uint32_t local_ip)
+{
+	struct rx_endpoint *ep = c->ep;
+	struct rx_peer *from = c->peer, *to = rx_peer_get(ep, addr, now);
+	if (!to)
+		return; /* it will go on speaking from there */
+	RX_COUNT(ep, moves);
+	rx_probe_forget(c, now);
+	c->moved_serial = 0;
+	c->local_ip = local_ip;
+	c->heard_home = now;
+	for (int i = 0; i < 4; i++) {
+		struct rx_call *call = c->chan[i].call;
+		if (!call)
+			continue;
+		from->calls--;
+		to->calls++;
+		from->held -= call->in_held;
+		to->held += call->in_held;
+		if (call->blocked) {
+			call->blocked = false;
+			list_remove(&call->tx);
+		}
+	}
+	c->peer = to;
+	rx_peer_put(ep, from, now);
+	rx_peer_prove(ep, to);
+	/* what went to the old address is lost */
+	for (int i = 0; i < 4; i++) {
+		struct rx_call *call = c->chan[i].call;
+		if (!call || call->ended)
+			continue;
+		if (call->flying)
+			rx_call_set_due(call, RX_DUE_LOSS, now);
+		rx_call_tx(call);
 	}
 }
 
@@ -424,7 +463,8 @@ static void on_response(
 	note_expiry(c, now);
 	rx_conn_set_due(c, RX_CONN_CHALLENGE, MONO_NEVER);
 	/* It knew the nonce.  Its call numbers are lower bounds; calls that wait keep their own. */
-	rx_peer_prove(c->ep, c->peer);
+	if (c->ep->from_home)
+		rx_peer_prove(c->ep, c->peer);
 	for (int i = 0; i < 4; i++) {
 		struct rx_channel *ch = &c->chan[i];
 		if (ch->call) {

@@ -228,6 +228,48 @@ static void answer_tool(struct rx_endpoint *ep, mono_ns now, const struct rx_dat
 		ep->raw_count--;
 }
 
+/* A client behind a NAT that forgot it, or with several addresses, speaks from another than before.  Stock
+ * servers go on answering to the first.  Ours follows when that one has fallen silent and the new one shows
+ * that it receives: until then it gets a ping, shorter than three times what it sent. */
+static void from_elsewhere(struct rx_endpoint *ep, struct rx_conn *c, mono_ns now,
+	const struct rx_header *h, const struct rx_datagram *in)
+{
+	const uint8_t *body = in->buf->data + in->off + RX_HEADER;
+	if (c->failed || !h->call)
+		return;
+	if (c->moved_serial && rx_addr_same(c->moved_to, in->peer) && h->type == RX_ACK &&
+		in->len >= RX_HEADER + RX_ACK_FIXED && get32(body + 12) == c->moved_serial) {
+		rx_conn_move(c, now, in->peer, in->local_ip);
+		return;
+	}
+	struct rx_channel *ch = &c->chan[h->cid & 3];
+	if (now - c->heard_home < RX_MOVE_NS || h->call != ch->number ||
+		(c->moved_serial && now - c->moved_at < RX_MOVE_NS))
+		return;
+	uint8_t ping[RX_ACK_MAX];
+	size_t len = ch->call && !ch->call->ended
+			     ? rx_ack_build(ch->call, now, RX_ACK_PING, 0, ping)
+			     : rx_ack_build_over(c, ch, RX_ACK_PING, ping);
+	struct rx_raw *r = RX_HEADER + len <= MIN((size_t)RX_RAW_MAX, (size_t)RX_AMPLIFY * in->len)
+				   ? raw_slot(ep, in)
+				   : NULL;
+	if (!r)
+		return;
+	struct rx_header a;
+	rx_conn_header(c, &a, RX_ACK);
+	a.cid = h->cid;
+	a.call = h->call;
+	a.flags |= RX_F_SLOW_START_OK | RX_F_REQUEST_ACK;
+	rx_header_put(r->bytes, &a);
+	memcpy(r->bytes + RX_HEADER, ping, len);
+	r->len = (uint32_t)(RX_HEADER + len);
+	c->moved_to = in->peer;
+	c->moved_serial = a.serial;
+	c->moved_at = now;
+	RX_COUNT(ep, pings_out);
+	RX_COUNT(ep, acks_out);
+}
+
 /* --- in ------------------------------------------------------------------------------------ */
 
 /* A packet for no connection that we know. */
@@ -371,6 +413,11 @@ void rx_endpoint_receive(struct rx_endpoint *ep, mono_ns now, const struct rx_da
 		return;
 	}
 	c->last_used = now;
+	ep->from_home = rx_addr_same(c->peer->addr, in->peer);
+	if (ep->from_home)
+		c->heard_home = now;
+	else if (c->is_server)
+		from_elsewhere(ep, c, now, &h, in);
 	struct rx_peer *peer = c->peer;
 	peer->received_bytes += in->len;
 	if (!peer->proven && rx_addr_same(peer->addr, in->peer)) {

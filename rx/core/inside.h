@@ -112,7 +112,8 @@ enum {
 	RX_SEND_BYTES = 2 << 20, /* queued and unacknowledged, per call */
 	RX_CONNS_MAX = 20000,
 	RX_CALLS_PER_PEER = 256,
-	RX_PROGRESS_BYTES = 16 * 1024, /* in each idle time of a connection, from a peer waited for */
+	RX_PROGRESS_BYTES =
+		16 * 1024, /* in each idle time of a connection, from a peer waited for */
 	RX_PEERS_IDLE_MAX = 8192,
 	RX_TURN_BYTES = 64 * 1024, /* a call's turn among those that send */
 	RX_AMPLIFY = 3,
@@ -133,6 +134,8 @@ enum {
 
 #define RX_DEAD_NS SEC(12)
 #define RX_IDLE_NS SEC(60)
+#define RX_MOVE_NS                                                                                 \
+	SEC(1) /* of silence from its address, before a peer that speaks from another is followed */
 #define RX_CONN_IDLE_NS SEC(700) /* rx.md §3.3 */
 #define RX_PEER_IDLE_NS SEC(60)
 #define RX_PROBE_WAIT_NS                                                                           \
@@ -297,11 +300,17 @@ struct rx_conn {
 	afs_err doom; /* what RX_CONN_DOOM ends it with: failures found while sending wait for a tick,
 	                 so that events only come from what the driver does */
 	mono_ns expires, last_used;
+	mono_ns heard_home; /* from peer->addr */
+	struct rx_addr
+		moved_to; /* somebody speaks from there, and was asked at moved_at to show that he */
+	rx_serial moved_serial; /* receives there too, by echoing this; 0: nobody was */
+	mono_ns moved_at;
 	int64_t dead_ns, idle_ns, hard_ns;
 	uint64_t data_in, data_out, bytes_in, bytes_out; /* DATA, for DEBUG answers */
 	struct list tx_link;                             /* ep->tx_conns or peer->blocked */
 	struct list idle_link; /* ep->idle_anon or idle_known: server, no calls, no references */
-	struct list half_link; /* ep->half_open: server, and its address was unproven when last looked at */
+	struct list
+		half_link; /* ep->half_open: server, and its address was unproven when last looked at */
 	struct rx_timer timer;
 	mono_ns due[RX_CONN_DUES];
 	struct rx_channel chan[4];
@@ -329,6 +338,8 @@ void rx_conn_set_due(struct rx_conn *c, enum rx_conn_due what, mono_ns at);
 void rx_conn_settle(struct rx_conn *c, mono_ns now); /* a call went: is it idle, or to be freed? */
 void rx_conn_free(struct rx_conn *c, mono_ns now);
 void rx_conn_doom(struct rx_conn *c, mono_ns now, afs_err err);
+/* `addr` has shown that it is the peer's now: all that follows goes there. */
+void rx_conn_move(struct rx_conn *c, mono_ns now, struct rx_addr addr, uint32_t local_ip);
 void rx_conn_challenge(struct rx_conn *c, mono_ns now); /* a call waits for the caller's name */
 /* A datagram of `len` bytes goes out for `c`: books, and the header for it. */
 void rx_conn_sent(struct rx_conn *c, mono_ns now, size_t len);
@@ -550,6 +561,7 @@ struct rx_endpoint {
 	uint32_t epoch, next_cid;
 	mono_ns now;
 	bool closing;
+	bool from_home; /* the datagram at hand came from its connection's address */
 	uint32_t conn_count;
 	struct map conns, peers;
 	struct rx_heap heap;

@@ -351,6 +351,31 @@ static void a_path_that_shrinks(void **state)
 	end(&t, "shrink");
 }
 
+static void a_client_whose_nat_forgot_it(void **state)
+{
+	(void)state;
+	struct story t = begin(false, false);
+	const struct sim_ask ask = {.reply_len = 100},
+			     slow = {.verb = SIM_SLOW, .arg = 3000, .reply_len = 5000};
+	sim_call(t.client, t.conn, &ask);
+	assert_true(sim_run(t.s, SEC(1)));
+	struct sim_call *c = sim_call(t.client, t.conn, &slow);
+	sim_wait(t.s, MSEC(500));
+	sim_end_move(t.client, 8001);
+	assert_true(sim_run(t.s, SEC(10)));
+	assert_ok(sim_call_err(c));
+	sim_wait(t.s, SEC(2));
+	/* and once more, between two calls */
+	sim_end_move(t.client, 8002);
+	c = sim_call(t.client, t.conn, &ask);
+	assert_true(sim_run(t.s, SEC(10)));
+	assert_ok(sim_call_err(c));
+	sim_wait(t.s, SEC(5));
+	assert_int_equal(sim_end_begun(t.server), 3);
+	assert_int_equal(sim_end_repeated(t.server), 0);
+	end(&t, "moved");
+}
+
 TEST_MAIN(T(a_first_call_and_a_second), T(a_call_that_must_say_who_calls),
 	T(a_long_reply_to_an_unknown_address), T(a_store_with_large_datagrams), T(an_abort),
 	T(a_channel_whose_last_call_still_runs), T(a_server_that_dies),
@@ -360,4 +385,4 @@ TEST_MAIN(T(a_first_call_and_a_second), T(a_call_that_must_say_who_calls),
 	T(the_tail_of_a_reply_that_gets_lost), T(a_server_that_has_no_room_for_a_second_call),
 	T(a_store_that_is_given_up_in_the_middle),
 	T(a_server_that_begins_anew_in_the_middle_of_a_call), T(a_window_that_closes_and_opens),
-	T(a_path_that_shrinks))
+	T(a_path_that_shrinks), T(a_client_whose_nat_forgot_it))

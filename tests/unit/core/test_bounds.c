@@ -401,6 +401,89 @@ static void epochs_and_connection_ids_owe_nothing_to_the_clock(void **state)
 	rx_buf_pool_free(pool);
 }
 
+static void ack_from(struct wire *w, struct rx_addr from, enum rx_reason reason, rx_serial serial)
+{
+	static rx_serial own = 7000;
+	uint8_t body[RX_ACK_FIXED + RX_ACK_PAD + RX_ACK_TRAILER] = {[7] = 1};
+	put32(body + 12, serial);
+	body[RX_ACK_REASON_AT] = (uint8_t)reason;
+	put32(body + 21, 1444);
+	put32(body + 25, 1444);
+	put32(body + 29, 32);
+	put32(body + 33, 1);
+	const struct wire_in in = {
+		.h = {.type = RX_ACK,
+			.epoch = EPOCH,
+			.cid = CID,
+			.call = 1,
+			.serial = ++own,
+			.flags = RX_F_CLIENT | (reason == RX_ACK_PING ? RX_F_REQUEST_ACK : 0)},
+		.body = body,
+		.len = sizeof(body),
+		.from = from};
+	wire_feed(w, &in);
+}
+
+static bool anything_to(struct wire *w, struct rx_addr a, rx_serial *ping)
+{
+	bool any = false;
+	while (w->out_count) {
+		const struct wire_out *o = wire_take(w);
+		if (!rx_addr_same(o->to, a))
+			continue;
+		any = true;
+		assert_int_equal(o->h.type, RX_ACK);
+		assert_int_equal(o->body[RX_ACK_REASON_AT], RX_ACK_PING);
+		*ping = o->h.serial;
+	}
+	return any;
+}
+
+static void only_who_answers_at_another_address_takes_a_connection_there(void **state)
+{
+	(void)state;
+	struct wire *w = wire_new(NULL);
+	const struct rx_addr new = {.ip = 0x0a000099, .port = 7001},
+			     other = {.ip = 0x0a000098, .port = 7001};
+	rx_serial ping = 0, none;
+	wire_data(w, 1, 1, LAST, 4);
+	struct rx_call *call = w->offered[0];
+	struct rx_conn *conn = rx_call_conn(call);
+	wire_flush(w);
+	/* as long as its own address speaks nothing happens */
+	ack_from(w, new, RX_ACK_PING, 0);
+	assert_false(anything_to(w, new, &none));
+	wire_wait(w, MSEC(1200));
+	ack_from(w, wire_peer, RX_ACK_PING, 0);
+	ack_from(w, new, RX_ACK_PING, 0);
+	assert_false(anything_to(w, new, &none));
+	/* then the new one is asked, once a second */
+	wire_wait(w, MSEC(1200));
+	wire_flush(w);
+	ack_from(w, new, RX_ACK_PING, 0);
+	assert_true(anything_to(w, new, &ping));
+	ack_from(w, new, RX_ACK_PING, 0);
+	assert_false(anything_to(w, new, &none));
+	/* a guess, or the right answer from somewhere else, changes nothing and proves nothing */
+	ack_from(w, new, RX_ACK_PING_RESPONSE, ping + 1);
+	ack_from(w, other, RX_ACK_PING_RESPONSE, ping);
+	assert_int_equal(rx_conn_peer(conn).ip, wire_peer.ip);
+	assert_false(rx_conn_proven(conn));
+	wire_flush(w);
+	ack_from(w, new, RX_ACK_PING_RESPONSE, ping);
+	assert_int_equal(rx_conn_peer(conn).ip, new.ip);
+	assert_true(rx_conn_proven(conn));
+	assert_int_equal(stats(w).moves, 1);
+	assert_int_equal(conn->peer->calls, 1);
+	wire_flush(w);
+	wire_reply(w, call, 3, 1400, true);
+	for (int i = 0; i < 3; i++)
+		assert_true(rx_addr_same(wire_take(w)->to, new));
+	drop_offered(w);
+	expect_empty(w);
+	wire_free(w);
+}
+
 /* From an address that proved nothing: every type, flag, index and size, with and without a call. */
 static void no_type_of_packet_brings_more_than_three_times_its_size_and_200(void **state)
 {
@@ -451,4 +534,5 @@ TEST_MAIN(T(a_flood_of_half_calls_takes_only_places_of_its_own),
 	T(a_hundred_thousand_wrong_responses_leave_nothing_behind),
 	T(aborts_at_every_moment_leave_nothing_behind),
 	T(epochs_and_connection_ids_owe_nothing_to_the_clock),
+	T(only_who_answers_at_another_address_takes_a_connection_there),
 	T(no_type_of_packet_brings_more_than_three_times_its_size_and_200))
