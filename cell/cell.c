@@ -588,7 +588,7 @@ static struct rpc_port *port_direct(void *ctx, struct rx_addr server, struct rx_
 {
 	struct cell *c = ctx;
 	struct rpc_port *port = NULL;
-	bool own = server.ip >> 24 == 127;
+	bool own = false;
 	for (size_t i = 0; i < c->own_ip_count && !own; i++)
 		own = c->own_ips[i] == server.ip;
 	if (!own || !c->conf->client.direct || server.port != c->conf->roles.fileserver.port)
@@ -599,6 +599,27 @@ static struct rpc_port *port_direct(void *ctx, struct rx_addr server, struct rx_
 	mtx_unlock(&c->parts_lock);
 	*from = (struct rx_addr){server.ip, c->conf->roles.client.port};
 	return port;
+}
+
+static afs_err further_cells(struct cell *c, const struct cell_watch *w)
+{
+	enum { DB_MAX = 4 << 20 };
+	const char *path = c->conf->client.cell_serv_db;
+	if (!path || !*path)
+		return AFS_OK;
+	CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	CLEANUP(heap) char *text = mem_alloc(DB_MAX, 1);
+	size_t n = 0;
+	ssize_t got = fd < 0 || !text ? -1 : 0;
+	while (got >= 0 && n < DB_MAX && (got = read(fd, text + n, DB_MAX - n)) > 0)
+		n += (size_t)got;
+	if (got < 0)
+		return fail(w, "client", AFS_EIO, "%s cannot be read (client.cell_serv_db): %s", path, strerror(errno));
+	unsigned bad;
+	afs_err err = client_cells_load(c->client, text, n, &bad);
+	if (bad)
+		log_warn("cell.cells.lines_skipped file=%s lines=%u", path, bad);
+	return err == AFS_OK ? err : fail(w, "client", err, "%s: %s", path, afs_err_text(err));
 }
 
 static afs_err start_client(struct cell *c, const struct cell_watch *w)
@@ -615,6 +636,7 @@ static afs_err start_client(struct cell *c, const struct cell_watch *w)
 		.cell_count = 1,
 		.cache_dir = conf->client.memory_cache ? NULL : conf->client.cache,
 		.cache_bytes = (uint64_t)conf->client.cache_size,
+		.dns = conf->client.dns,
 		.level = client_level(conf, RX_LEVEL_CRYPT),
 		.level_here = client_level(conf, RX_LEVEL_CLEAR),
 	};
@@ -623,6 +645,9 @@ static afs_err start_client(struct cell *c, const struct cell_watch *w)
 	if (err != AFS_OK)
 		return fail(w, "client", err, "cache in %s: %s", conf->client.cache,
 			err == AFS_EBUSY ? "another process uses it" : afs_err_text(err));
+	err = further_cells(c, w);
+	if (err != AFS_OK)
+		return err;
 	struct rpc_service callbacks, tools;
 	client_service(c->client, &callbacks);
 	pioctl_service(c->client, &tools);

@@ -96,6 +96,9 @@ afs_err client_token_drop(struct client *c, uid_t uid, const char *cell);
 
 /* One more cell; `vl` is copied.  A known cell gets these servers.  AFS_EINVAL: no name, no server; AFS_ETOOMANY. */
 afs_err client_cell_add(struct client *c, const struct client_cell *cell);
+/* All cells of a CellServDB's text (host lines need only an address).  Cells that are known stay; lines that cannot be
+ * understood are passed over and counted in *bad. */
+afs_err client_cells_load(struct client *c, const char *text, size_t len, unsigned *bad);
 /* `alias` for the known cell `cell` in the dynamic root.  AFS_ENOENT, AFS_EEXIST, AFS_EINVAL, AFS_ETOOMANY. */
 afs_err client_alias_add(struct client *c, const char *alias, const char *cell);
 afs_err client_alias_at(struct client *c, size_t index, char alias[RX_NAME_MAX], char cell[RX_NAME_MAX]); /* AFS_ENOENT */

@@ -137,7 +137,8 @@ struct conf {
 		char *mount; /* "": none */
 		char *cache; /* directory */
 		int64_t cache_size; /* bytes */
-		bool memory_cache, direct;
+		bool memory_cache, direct, dns;
+		char *cell_serv_db; /* "": none */
 		int64_t tools_port; /* never 0 after loading */
 		enum conf_client_level security; /* of calls with a token */
 	} client;

@@ -4,6 +4,7 @@
 
 #include "cell/base/log.h"
 
+#include <arpa/inet.h>
 #include <arpa/nameser.h>
 #include <ctype.h>
 #include <netdb.h>
@@ -234,6 +235,67 @@ afs_err client_alias_at(struct client *c, size_t index, char alias[RX_NAME_MAX],
 	}
 	mtx_unlock(&cm->cells_lock);
 	return err;
+}
+
+/* One line of a CellServDB: ">cell  #words" begins a cell, "1.2.3.4 #name" or "[1.2.3.4]" is a server of it. */
+static bool take_line(const char *line, size_t n, char cell[RX_NAME_MAX], struct rx_addr *vl, size_t *vl_n)
+{
+	while (n && (*line == ' ' || *line == '\t'))
+		line++, n--;
+	while (n && strchr(" \t\r", line[n - 1]))
+		n--;
+	if (!n || *line == '#')
+		return true;
+	char word[RX_NAME_MAX];
+	bool begins = *line == '>';
+	if (begins || *line == '[')
+		line++, n--;
+	size_t len = 0;
+	while (len < n && !strchr(" \t#]", line[len]))
+		len++;
+	if (!len || len >= sizeof(word) || memchr(line, 0, len))
+		return false;
+	memcpy(word, line, len);
+	word[len] = 0;
+	if (begins) {
+		memcpy(cell, word, len + 1);
+		*vl_n = 0;
+		return good_name(word);
+	}
+	struct in_addr ip;
+	if (inet_pton(AF_INET, word, &ip) != 1 || !cell[0])
+		return false;
+	if (*vl_n < VL_MAX)
+		vl[(*vl_n)++] = (struct rx_addr){ntohl(ip.s_addr), VL_PORT};
+	return true;
+}
+
+afs_err client_cells_load(struct client *c, const char *text, size_t len, unsigned *bad)
+{
+	char cell[RX_NAME_MAX] = "";
+	struct rx_addr vl[VL_MAX];
+	size_t vl_n = 0;
+	*bad = 0;
+	for (size_t at = 0; at <= len;) {
+		const char *line = text + at;
+		const char *nl = at < len ? memchr(line, '\n', len - at) : NULL;
+		size_t n = nl ? (size_t)(nl - line) : len - at;
+		bool next = at == len || (n && *line == '>');
+		if (next && cell[0] && vl_n && !cm_cell_find(of(c), cell, strlen(cell))) {
+			afs_err err = client_cell_add(c, &(struct client_cell){cell, vl, vl_n});
+			if (err == AFS_EINVAL)
+				++*bad;
+			else
+				TRY(err);
+		}
+		if (next)
+			cell[0] = 0;
+		if (at == len)
+			break;
+		*bad += !take_line(line, n, cell, vl, &vl_n);
+		at += n + (nl != NULL);
+	}
+	return AFS_OK;
 }
 
 /* --- DNS -------------------------------------------------------------------------------------------------------- */
