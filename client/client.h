@@ -178,6 +178,9 @@ struct client_volume_change {
 	const char *name, *offline_msg, *motd; /* "" leaves */
 };
 afs_err client_volume_set(struct client *c, uid_t uid, const struct client_file *f, const struct client_volume_change *change);
+/* The names in a directory, without "." and ".."; they may have any bytes.  `each` may
+ * stop by an error, which comes back; it may call other verbs. */
+afs_err client_names(struct client *c, uid_t uid, const struct client_file *dir, afs_err (*each)(void *ctx, const char *name), void *ctx);
 /* The entry `name` of a directory as itself: mount points and links are not crossed. */
 afs_err client_lookup(struct client *c, uid_t uid, const struct client_file *dir, const char *name, struct client_file *out);
 afs_err client_flush_mount(struct client *c, uid_t uid, const struct client_file *dir, const char *name); /* AFS_EINVAL: none */

@@ -7,8 +7,6 @@
 
 #include "cell/base/log.h"
 #include "client/client.h"
-#include "client/cm/cm.h"
-#include "client/cm/dir.h"
 #include "rx/io/port.h"
 
 #include <stdio.h>
@@ -19,7 +17,7 @@ enum { POOL_MAX = 64 << 20, CACHE_BYTES = 64 << 20, WORKERS = 2, DIRS_MAX = 1000
 
 struct place {
 	struct place *next;
-	struct cm_vnode *dir;
+	struct client_file dir;
 	unsigned depth;
 	char path[]; /* from the cell's root, "" is that itself */
 };
@@ -72,7 +70,6 @@ static void walk_cleanup(struct walk *w)
 {
 	for (struct place *p = w->first, *next; p; p = next) {
 		next = p->next;
-		cm_vnode_unref(p->dir);
 		mem_free(p);
 	}
 	json_decref(w->entered);
@@ -89,17 +86,14 @@ static void walk_cleanup(struct walk *w)
 
 /* --- walking --------------------------------------------------------------------------------------- */
 
-/* Takes `dir`. */
-static afs_err add(struct walk *w, const char *path, struct cm_vnode *dir, unsigned depth)
+static afs_err add(struct walk *w, const char *path, const struct client_file *dir, unsigned depth)
 {
 	size_t n = strlen(path);
 	struct place *p = mem_alloc(1, sizeof(*p) + n + 1);
-	if (!p) {
-		cm_vnode_unref(dir);
+	if (!p)
 		return AFS_ENOMEM;
-	}
 	memset(p, 0, sizeof(*p));
-	p->dir = dir;
+	p->dir = *dir;
 	p->depth = depth;
 	memcpy(p->path, path, n + 1);
 	*w->last = p;
@@ -107,10 +101,35 @@ static afs_err add(struct walk *w, const char *path, struct cm_vnode *dir, unsig
 	return AFS_OK;
 }
 
-static void keep_mount(struct walk *w, const char *path, const struct cm_mount_text *t)
+struct target {
+	char cell[RX_NAME_MAX], volume[VOLUME_BASE_MAX + 16];
+	bool rw;
+};
+
+/* "#vol.", "%cell:vol."; false: it is none. */
+static bool parse(const char *text, struct target *out)
+{
+	const char *colon = strchr(text, ':'), *name = colon ? colon + 1 : text + 1;
+	size_t n = strlen(name);
+	*out = (struct target){.rw = *text == '%'};
+	if ((*text != '#' && *text != '%') || (colon && (size_t)(colon - text) > sizeof(out->cell)))
+		return false;
+	if (colon)
+		memcpy(out->cell, text + 1, (size_t)(colon - text) - 1);
+	if (n && name[n - 1] == '.')
+		n--;
+	if (!n || n >= sizeof(out->volume))
+		return false;
+	memcpy(out->volume, name, n);
+	return true;
+}
+
+static bool elsewhere(const struct walk *w, const struct target *t) { return *t->cell && strcasecmp(t->cell, admin_cell(w->m->a)) != 0; }
+
+static void keep_mount(struct walk *w, const char *path, const struct target *t)
 {
 	json_t *volume = import_volume(w->m, t->volume);
-	if (*t->cell && strcasecmp(t->cell, admin_cell(w->m->a)) != 0) {
+	if (elsewhere(w, t)) {
 		import_note(w->m, "%s leads to volume %s of the cell %s", path, t->volume, t->cell);
 		return;
 	}
@@ -118,106 +137,82 @@ static void keep_mount(struct walk *w, const char *path, const struct cm_mount_t
 		import_note(w->m, "%s leads to volume %s, which the location database does not know", path, t->volume);
 		return;
 	}
-	if (!json_object_get(volume, "mount") && !t->forced_rw)
+	if (!json_object_get(volume, "mount") && !t->rw)
 		json_object_set_new(volume, "mount", json_string(path));
 	else
 		json_array_append_new(json_object_get(w->m->all, "mounts"),
-			json_pack("{s:s, s:s, s:b}", "path", path, "volume", t->volume, "rw", (int)t->forced_rw));
+			json_pack("{s:s, s:s, s:b}", "path", path, "volume", t->volume, "rw", (int)t->rw));
 }
 
 /* A mount point: kept, and entered when its volume was not. */
-static afs_err mount_point(struct walk *w, const char *path, struct cm_vnode *v)
+static afs_err mount_point(struct walk *w, const char *path, const char *text)
 {
-	CLEANUP(str) char *text = NULL;
-	struct cm_mount_text t;
-	struct cm_vnode *root = NULL;
-	if (cm_readlink(v, getuid(), &text) != AFS_OK || cm_mount_parse(text, strlen(text), &t) != AFS_OK) {
-		import_note(w->m, "%s is a mount point that cannot be read", path);
+	struct target t;
+	struct client_file root;
+	if (!parse(text, &t)) {
+		import_note(w->m, "%s is a mount point that makes no sense", path);
 		return AFS_OK;
 	}
 	keep_mount(w, path, &t);
-	if ((*t.cell && strcasecmp(t.cell, admin_cell(w->m->a)) != 0) || json_object_get(w->entered, t.volume))
+	if (elsewhere(w, &t) || json_object_get(w->entered, t.volume))
 		return AFS_OK;
 	json_object_set_new(w->entered, t.volume, json_true());
-	if (cm_mount_follow(v, getuid(), &root) != AFS_OK) {
+	CLEANUP(str) char *whole = mem_printf("%s/%s", admin_cell(w->m->a), path);
+	if (!whole)
+		return AFS_ENOMEM;
+	if (client_path(w->client, getuid(), whole, true, &root) != AFS_OK) {
 		w->unreadable++;
 		return AFS_OK;
 	}
-	return add(w, path, root, 0);
+	return add(w, path, &root, 0);
 }
 
-static bool is_mount(struct cm_vnode *v)
+static bool is_text(const char *name)
 {
-	mtx_lock(&v->lock);
-	bool is = cm_is_mount_locked(v);
-	mtx_unlock(&v->lock);
-	return is;
+	json_t *v = json_string(name); /* NULL: no UTF-8, so no name of a configuration */
+	json_decref(v);
+	return v;
 }
 
-static afs_err one_name(struct walk *w, const struct place *at, const char *name)
+static afs_err one_name(void *ctx, const char *name)
 {
-	CLEANUP(cm_vnode) struct cm_vnode *v = NULL;
+	struct walk *w = ctx;
+	const struct place *at = w->first;
+	CLEANUP(str) char *text = NULL;
 	char path[PATH_MAX_];
-	struct cm_found found = {};
-	struct cm_attr attr;
-	if (snprintf(path, sizeof(path), "%s%s%s", at->path, *at->path ? "/" : "", name) >= (int)sizeof(path))
+	struct client_file f;
+	if (!is_text(name) || snprintf(path, sizeof(path), "%s%s%s", at->path, *at->path ? "/" : "", name) >= (int)sizeof(path))
 		return AFS_OK; /* no path of a configuration */
-	if (cm_lookup(at->dir, getuid(), name, &found) != AFS_OK || !found.vnode)
+	if (client_lookup(w->client, getuid(), &at->dir, name, &f) != AFS_OK)
 		return AFS_OK;
-	v = found.vnode;
-	if (!(v->fid.Vnode & 1)) { /* files, links and mount points have even numbers */
-		if (cm_getattr(v, getuid(), &attr) != AFS_OK || !is_mount(v))
-			return AFS_OK;
-		return mount_point(w, path, v);
-	}
-	return at->depth + 1 > w->depth ? AFS_OK : add(w, path, TAKE(v), at->depth + 1);
-}
-
-static afs_err one_dir(struct walk *w, const struct place *at)
-{
-	struct cm_dir *dir = NULL;
-	if (cm_dir_get(at->dir, getuid(), &dir) != AFS_OK) {
-		w->unreadable++;
-		return AFS_OK;
-	}
-	/* Names first: looking them up may give the directory another index. */
-	json_t *names = json_array();
-	for (uint32_t i = 0; i < dir->n; i++)
-		if (dir->rows[i].state == CM_ROW_LIVE)
-			json_array_append_new(names, json_stringn(cm_dir_name(dir, &dir->rows[i]), dir->rows[i].len));
-	cm_dir_put(at->dir, dir);
-	afs_err err = AFS_OK;
-	for (size_t i = 0; err == AFS_OK && i < json_array_size(names); i++) {
-		const char *name = json_string_value(json_array_get(names, i)); /* NULL: no UTF-8, so no name of a configuration */
-		if (name)
-			err = one_name(w, at, name);
-	}
-	json_decref(names);
-	return err;
+	if (f.fid.Vnode & 1) /* files, links and mount points have even numbers */
+		return at->depth + 1 > w->depth ? AFS_OK : add(w, path, &f, at->depth + 1);
+	return client_mount_read(w->client, getuid(), &at->dir, name, &text) == AFS_OK ? mount_point(w, path, text) : AFS_OK;
 }
 
 afs_err import_mounts(struct import *m, unsigned depth)
 {
 	CLEANUP(walk) struct walk w = {.m = m, .depth = depth, .entered = json_object()};
-	struct cm_vnode *root = NULL;
+	struct client_file root;
 	w.last = &w.first;
 	log_to(STDERR_FILENO, LOG_ERROR); /* what a cache manager tells is not for this terminal */
 	TRY(start(&w));
-	TRY(cm_walk((struct cm *)w.client, getuid(), admin_cell(m->a), true, &root));
+	TRY(client_path(w.client, getuid(), admin_cell(m->a), true, &root));
 	json_object_set_new(w.entered, "root.cell", json_true());
-	TRY(add(&w, "", root, 0));
+	TRY(add(&w, "", &root, 0));
 	while (w.first && w.dirs < DIRS_MAX) {
 		struct place *p = w.first;
 		w.dirs++;
 		if (w.dirs % 32 == 0)
 			cli_progress(m->c, "%u directories read: %s", w.dirs, p->path);
-		afs_err err = one_dir(&w, p);
+		afs_err err = client_names(w.client, getuid(), &p->dir, one_name, &w);
+		if (err == AFS_ENOMEM)
+			return err;
+		w.unreadable += err != AFS_OK;
 		w.first = p->next;
 		if (!w.first)
 			w.last = &w.first;
-		cm_vnode_unref(p->dir);
 		mem_free(p);
-		TRY(err);
 	}
 	if (w.first)
 		import_note(m, "more than %d directories: mount points below %s were not looked for", DIRS_MAX, w.first->path);

@@ -172,6 +172,42 @@ afs_err client_mount_read(
 	return mount ? cm_readlink(v, uid, target) : AFS_EINVAL;
 }
 
+/* Copies first: whoever is told of a name may look it up, which may give the directory another index. */
+static afs_err copy_names(const struct cm_dir *d, char **out, size_t *len)
+{
+	size_t n = 0;
+	for (uint32_t i = 0; i < d->n; i++)
+		n += d->rows[i].state == CM_ROW_LIVE ? d->rows[i].len + 1U : 0;
+	*out = mem_alloc(n + 1, 1);
+	if (!*out)
+		return AFS_ENOMEM;
+	char *p = *out;
+	for (uint32_t i = 0; i < d->n; i++) {
+		if (d->rows[i].state != CM_ROW_LIVE)
+			continue;
+		memcpy(p, cm_dir_name(d, &d->rows[i]), d->rows[i].len);
+		p[d->rows[i].len] = '\0';
+		p += d->rows[i].len + 1;
+	}
+	*len = n;
+	return AFS_OK;
+}
+
+afs_err client_names(struct client *c, uid_t uid, const struct client_file *dir, afs_err (*each)(void *ctx, const char *name), void *ctx)
+{
+	CLEANUP(cm_vnode) struct cm_vnode *v = NULL;
+	CLEANUP(heap) char *names = NULL;
+	struct cm_dir *d;
+	size_t n = 0;
+	TRY(vnode_of(of(c), dir, &v));
+	TRY(cm_dir_get(v, uid, &d));
+	afs_err err = copy_names(d, &names, &n);
+	cm_dir_put(v, d);
+	for (const char *p = names; err == AFS_OK && p < names + n; p += strlen(p) + 1)
+		err = each(ctx, p);
+	return err;
+}
+
 afs_err client_mount_remove(
 	struct client *c, uid_t uid, const struct client_file *dir, const char *name)
 {
