@@ -93,10 +93,37 @@ afs_err vs_clone_view_locked(struct vs_volume *v)
 		return AFS_OK;
 	vs_vnode_forget_all(v);
 	v->loaded = false;
-	TRY(vs_header_read_clone(base->db, v->id, &v->h, &v->epoch));
+	afs_err err = vs_header_read_clone(base->db, v->id, &v->h, &v->epoch);
+	if (err == AFS_ENOVOL) { /* the link was made, the row never was, or it went first */
+		v->deleted = true;
+		unlink_clone(v->part, v->id);
+		list_remove(&v->clone_link);
+		atomic_store(&v->vanished, true);
+	}
+	TRY(err);
 	v->serial = base->serial;
 	v->loaded = true;
 	return AFS_OK;
+}
+
+void vs_clone_vanish(struct vs_volume *v)
+{
+	if (atomic_exchange(&v->vanished, false))
+		vs_volume_table_remove(v);
+}
+
+/* Of an id that is in the table: is there really a volume? */
+static bool vanished(struct vs_partition *p, afs_volid id)
+{
+	struct vs_volume *v = vs_volume_lookup(p, id);
+	if (!v)
+		return true;
+	if (vs_volume_is_clone(v) && vs_volume_lock(v, false) == AFS_OK)
+		vs_volume_unlock(v);
+	bool gone = atomic_load(&v->vanished);
+	vs_clone_vanish(v);
+	vs_volume_unref(v);
+	return gone;
 }
 
 /* --- making and refreshing ------------------------------------------------------------ */
@@ -191,6 +218,8 @@ afs_err vs_clone_make(struct vs_volume *v, const struct vs_header *want, wall_ns
 	vs_volume_ref(c); /* the caller's; the first is the table's */
 	join(c->base, c);
 	afs_err err = vs_volume_table_add(c);
+	if (err == AFS_EVOLEXISTS && vanished(c->part, c->id))
+		err = vs_volume_table_add(c);
 	if (err) {
 		vs_volume_unref(c);
 		vs_volume_unref(c);

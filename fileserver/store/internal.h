@@ -131,6 +131,7 @@ struct vs_volume {
 	struct list clones;        /* base: of its clones */
 	struct list clone_link;    /* clone */
 	bool making;               /* clone: not yet named by a commit */
+	atomic_bool vanished;      /* clone: its link was what a crash left: out of the table with it */
 	bool headless;
 	char folder[32];           /* base: its name under vol/ */
 	struct vs_reclaim {        /* base: rows that nobody sees are looked for behind these keys */
@@ -246,6 +247,8 @@ afs_err vs_volume_table_add(struct vs_volume *v);
 /* Referenced; in any state; NULL: none. */
 struct vs_volume *vs_volume_lookup(struct vs_partition *p, afs_volid id);
 afs_err vs_clone_delete(struct vs_volume *v);
+/* Without locks, after v was found not to be there: a clone that never was leaves the table. */
+void vs_clone_vanish(struct vs_volume *v);
 /* Of a group without a read-write volume. */
 afs_err vs_epoch_read(struct db *db, int64_t *epoch, bool *clean);
 static inline bool vs_power(const struct vs_volume *v)

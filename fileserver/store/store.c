@@ -329,20 +329,26 @@ afs_err vs_volume_list(struct vs_partition *p, struct vs_listed **out, size_t *n
 	size_t found;
 	CLEANUP(heap) struct vs_volume **all = all_volumes(p->s, p, &found);
 	struct vs_listed *list = all ? mem_new_array(found, struct vs_listed) : NULL;
+	size_t listed = 0;
 	for (size_t i = 0; i < found; i++) {
-		if (list) {
-			list[i].id = all[i]->id;
-			struct vs_volume *base = vs_base_lock(all[i]);
-			list[i].err = base->broken;
+		struct vs_volume *v = all[i];
+		/* whether a clone is there, only its group can tell */
+		if (vs_volume_is_clone(v) && vs_volume_lock(v, false) == AFS_OK)
+			vs_volume_unlock(v);
+		bool there = !atomic_load(&v->vanished);
+		vs_clone_vanish(v);
+		if (list && there) {
+			struct vs_volume *base = vs_base_lock(v);
+			list[listed++] = (struct vs_listed){.id = v->id, .err = base->broken};
 			mtx_unlock(&base->lock);
 		}
-		vs_volume_unref(all[i]);
+		vs_volume_unref(v);
 	}
 	if (!list)
 		return AFS_ENOMEM;
-	qsort(list, found, sizeof(*list), by_id);
+	qsort(list, listed, sizeof(*list), by_id);
 	*out = list;
-	*n = found;
+	*n = listed;
 	return AFS_OK;
 }
 

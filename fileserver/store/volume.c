@@ -708,6 +708,7 @@ afs_err vs_volume_find(
 		return AFS_ENOVOL;
 	afs_err err = vs_volume_lock(v, false);
 	if (err) {
+		vs_clone_vanish(v);
 		vs_volume_unref(v);
 		return err;
 	}
@@ -720,6 +721,7 @@ static afs_err enter(struct vs_volume *v, struct vs_volume **out)
 {
 	afs_err err = vs_volume_lock(v, true);
 	if (err) {
+		vs_clone_vanish(v);
 		vs_volume_unref(v);
 		return err;
 	}

@@ -45,5 +45,5 @@ tests_unit_store_test_fail_LDADD = $(LIBS_TEST) $(LIBS_STORE)
 
 check_PROGRAMS += tests/unit/store/test_clone
 TESTS += tests/unit/store/test_clone
-tests_unit_store_test_clone_SOURCES = %reldir%/test_clone.c %reldir%/store_lib.h
+tests_unit_store_test_clone_SOURCES = %reldir%/test_clone.c %reldir%/digest.h %reldir%/store_lib.h
 tests_unit_store_test_clone_LDADD = $(LIBS_TEST) $(LIBS_STORE)
