@@ -9,6 +9,9 @@
 #define RPC_ROWS "cell/proto/pt.rpc"
 #include "rx/xdr/iface_pass.h"
 
+/* What is asked often and remembered: kinds of the memo. */
+enum { MEMO_ID_OF, MEMO_NAME_OF, MEMO_CPS, MEMO_HOST_CPS, MEMO_NEXT };
+
 static afs_err who_asks(struct rpc_call *call, struct db *db, struct pt_who *who)
 {
 	struct pt *pt = call->service;
@@ -38,6 +41,49 @@ static afs_err read_begin(struct rpc_call *call, struct pt_read *r, enum pt_verb
 	TRY(who_asks(call, r->db, &who));
 	TRY(pt_row_by_id(r->db, id, entry));
 	return pt_may(r->db, &who, verb, entry, &leave);
+}
+
+/* An answer that depends on who asks: about `id`, for a caller of these names. */
+struct memo_key {
+	int32_t id;
+	char names[3 * RX_NAME_MAX];
+};
+static size_t memo_key(const struct rpc_call *call, int32_t id, struct memo_key *key)
+{
+	const struct rx_caller *c = call->caller;
+	size_t n = sizeof(key->id);
+	key->id = id;
+	if (c && c->authenticated) {
+		const char *const part[] = {c->name, c->instance, c->cell};
+		for (size_t i = 0; i < ARRAY_SIZE(part); i++) {
+			const size_t len = strlen(part[i]) + 1;
+			memcpy((char *)key + n, part[i], len);
+			n += len;
+		}
+	}
+	return n;
+}
+
+/* A list that was worked out before; false: it was not. */
+static bool known_list(struct rpc_call *call, uint8_t kind, const void *key, size_t key_len, int32_t **v, uint32_t *n)
+{
+	enum { SHORT = 64 };
+	size_t len;
+	int32_t ids[SHORT]; /* longer ones are read again */
+	if (!memo_get(((struct pt *)call->service)->memo, kind, key, key_len, ids, sizeof(ids), &len))
+		return false;
+	*v = arena_alloc(call->arena, len / sizeof(**v) + 1, sizeof(**v));
+	if (!*v)
+		return false;
+	memcpy(*v, ids, len);
+	*n = (uint32_t)(len / sizeof(**v));
+	return true;
+}
+
+static void learn_list(
+	struct rpc_call *call, const struct pt_read *r, uint8_t kind, const void *key, size_t key_len, const struct pt_list *l)
+{
+	memo_put(((struct pt *)call->service)->memo, r->since, kind, key, key_len, l->v, l->n * sizeof(l->v[0]));
 }
 
 /* A list into the call's arena. */
@@ -73,20 +119,27 @@ afs_err pt_name_to_id(
 {
 	if (!in->nlist.n)
 		return AFS_OK;
+	struct pt *pt = call->service;
 	CLEANUP(pt_read) struct pt_read r = {};
-	TRY(pt_read_begin(call->service, &r));
 	out->ilist.v = arena_alloc(call->arena, in->nlist.n, sizeof(out->ilist.v[0]));
 	if (!out->ilist.v)
 		return AFS_ENOMEM;
 	out->ilist.n = in->nlist.n;
 	for (uint32_t i = 0; i < in->nlist.n; i++) {
 		const char *name = in->nlist.v[i].text;
-		afs_err err = pt_find_name(
-			call->service, r.db, name, strlen(name), &out->ilist.v[i]);
+		const size_t len = strlen(name);
+		size_t size;
+		if (memo_get(pt->memo, MEMO_ID_OF, name, len, &out->ilist.v[i], sizeof(out->ilist.v[i]), &size))
+			continue;
+		if (!r.db)
+			TRY(pt_read_begin(pt, &r));
+		afs_err err = pt_find_name(pt, r.db, name, len, &out->ilist.v[i]);
 		if (err == AFS_ENOENT)
 			out->ilist.v[i] = AFS_ANONYMOUS;
 		else if (err)
 			return err;
+		else
+			memo_put(pt->memo, r.since, MEMO_ID_OF, name, len, &out->ilist.v[i], sizeof(out->ilist.v[i]));
 	}
 	return AFS_OK;
 }
@@ -96,19 +149,27 @@ afs_err pt_id_to_name(
 {
 	if (!in->ilist.n)
 		return AFS_OK;
+	struct pt *pt = call->service;
 	CLEANUP(pt_read) struct pt_read r = {};
-	TRY(pt_read_begin(call->service, &r));
 	out->nlist.v = arena_alloc(call->arena, in->ilist.n, sizeof(out->nlist.v[0]));
 	if (!out->nlist.v)
 		return AFS_ENOMEM;
 	out->nlist.n = in->ilist.n;
 	for (uint32_t i = 0; i < in->ilist.n; i++) {
 		char *text = out->nlist.v[i].text;
-		afs_err err = pt_row_name_of(r.db, in->ilist.v[i], text);
+		const int32_t id = in->ilist.v[i];
+		size_t len;
+		if (memo_get(pt->memo, MEMO_NAME_OF, &id, sizeof(id), text, PT_NAME_MAX + 1, &len))
+			continue;
+		if (!r.db)
+			TRY(pt_read_begin(pt, &r));
+		afs_err err = pt_row_name_of(r.db, id, text);
 		if (err == AFS_ENOENT)
-			snprintf(text, PT_NAME_MAX + 1, "%d", in->ilist.v[i]);
+			snprintf(text, PT_NAME_MAX + 1, "%d", id);
 		else if (err)
 			return err;
+		else
+			memo_put(pt->memo, r.since, MEMO_NAME_OF, &id, sizeof(id), text, strlen(text) + 1);
 	}
 	return AFS_OK;
 }
@@ -211,11 +272,16 @@ afs_err pt_is_a_member_of(struct rpc_call *call, const struct pt_is_a_member_of_
 afs_err pt_get_cps(
 	struct rpc_call *call, const struct pt_get_cps_in *in, struct pt_get_cps_out *out)
 {
+	struct memo_key key;
+	const size_t key_len = memo_key(call, in->id, &key);
+	if (known_list(call, MEMO_CPS, &key, key_len, &out->elist.v, &out->elist.n))
+		return AFS_OK;
 	CLEANUP(pt_read) struct pt_read r = {};
 	CLEANUP(pt_list) struct pt_list l = {};
 	struct pt_entry e;
 	TRY(read_begin(call, &r, PTV_MEMBERSHIP, in->id, &e));
 	TRY(pt_cps(r.db, &e, PT_LIST_MAX, &l));
+	learn_list(call, &r, MEMO_CPS, &key, key_len, &l);
 	return give_list(call, &l, &out->elist.v, &out->elist.n);
 }
 
@@ -238,14 +304,37 @@ afs_err pt_get_cps2(
 afs_err pt_get_host_cps(
 	struct rpc_call *call, const struct pt_get_host_cps_in *in, struct pt_get_host_cps_out *out)
 {
+	if (known_list(call, MEMO_HOST_CPS, &in->host, sizeof(in->host), &out->elist.v, &out->elist.n))
+		return AFS_OK;
 	CLEANUP(pt_read) struct pt_read r = {};
 	CLEANUP(pt_list) struct pt_list l = {};
 	TRY(pt_read_begin(call->service, &r));
 	TRY(pt_host_cps(r.db, in->host, PT_LIST_MAX, &l));
+	learn_list(call, &r, MEMO_HOST_CPS, &in->host, sizeof(in->host), &l);
 	return give_list(call, &l, &out->elist.v, &out->elist.n);
 }
 
 /* --- all entries ------------------------------------------------------------------------------------ */
+
+/* The entry that was made after number *n. */
+static afs_err next_entry(struct pt *pt, const struct pt_read *r, int64_t *n, struct pt_entry *e)
+{
+	struct {
+		int64_t n;
+		struct pt_entry e;
+	} found;
+	size_t len;
+	const int64_t after = *n;
+	if (!memo_get(pt->memo, MEMO_NEXT, &after, sizeof(after), &found, sizeof(found), &len)) {
+		memset(&found, 0, sizeof(found));
+		TRY(pt_row_next(r->db, n, &found.e));
+		found.n = *n;
+		memo_put(pt->memo, r->since, MEMO_NEXT, &after, sizeof(after), &found, sizeof(found));
+	}
+	*n = found.n;
+	*e = found.e;
+	return AFS_OK;
+}
 
 afs_err pt_list_entries(
 	struct rpc_call *call, const struct pt_list_entries_in *in, struct pt_list_entries_out *out)
@@ -267,7 +356,7 @@ afs_err pt_list_entries(
 	for (;;) {
 		struct pt_entry e;
 		int64_t after = n;
-		afs_err err = pt_row_next(r.db, &n, &e);
+		afs_err err = next_entry(call->service, &r, &n, &e);
 		if (err == AFS_ENOENT)
 			return AFS_OK;
 		if (err)

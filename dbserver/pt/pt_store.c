@@ -95,6 +95,9 @@ afs_err pt_open(const struct dbserver_config *config, struct pt **out)
 	CLEANUP(pt) struct pt *pt = mem_new(struct pt);
 	if (!pt)
 		return AFS_ENOMEM;
+	pt->memo = memo_new(PT_MEMO_BYTES);
+	if (!pt->memo)
+		return AFS_ENOMEM;
 	pt->ports = config->ports;
 	pt->realms = config->realms;
 	struct ubik_version version = {};
@@ -117,6 +120,7 @@ void pt_close(struct pt *pt)
 	db_close(pt->r);
 	db_close(pt->w);
 	ubik_site_fini(&pt->ubik);
+	memo_free(pt->memo);
 	mem_free(pt);
 }
 
@@ -141,6 +145,7 @@ afs_err pt_write_commit(struct pt_write *w)
 	struct ubik_version next = ubik_site_next(&w->pt->ubik);
 	TRY(db_run(w->db, PS_META_VERSION, DB_INT(next.epoch), DB_INT(next.counter)));
 	TRY(db_commit(&w->tx));
+	memo_forget(w->pt->memo);
 	ubik_site_committed(&w->pt->ubik, next);
 	atomic_fetch_add(&w->pt->generation, 1);
 	return AFS_OK;
@@ -159,6 +164,7 @@ void pt_write_end(struct pt_write *w)
 afs_err pt_read_begin(struct pt *pt, struct pt_read *r)
 {
 	db_lock(pt->r);
+	r->since = memo_since(pt->memo);
 	afs_err err = db_begin_read(pt->r, &r->tx);
 	if (err) {
 		db_unlock(pt->r);

@@ -9,6 +9,7 @@
  * Functions that take a struct db work on either connection, inside the transaction that is open. */
 #pragma once
 #include "dbserver/dbserver.h"
+#include "cell/db/memo.h"
 #include "dbserver/ubik/ubik.h"
 
 #include <stdatomic.h>
@@ -19,7 +20,9 @@ struct pt {
 	const struct keys_realms *realms;
 	struct ubik_site ubik;
 	atomic_uint_least64_t generation;
+	struct memo *memo; /* answers to what is asked often */
 };
+enum { PT_MEMO_BYTES = 48 << 20 };
 
 /* A change: the writers' lock and a transaction of the writing connection; without pt_write_commit() nothing has
  * happened. */
@@ -36,6 +39,7 @@ static inline void pt_write_cleanup(struct pt_write *w) { pt_write_end(w); }
 struct pt_read {
 	struct db *db;
 	struct db_tx tx;
+	uint64_t since; /* memo_since() when it began */
 };
 afs_err pt_read_begin(struct pt *pt, struct pt_read *r);
 void pt_read_end(struct pt_read *r);

@@ -16,20 +16,57 @@ enum { SCAN_TURN = 32, DB_VERSION = 4 };
 
 /* --- one entry -------------------------------------------------------------------------------- */
 
+/* How rows are found: kinds of the memo. */
+enum { MEMO_ID, MEMO_NAME, MEMO_NEXT };
+
+static bool known(struct vl *vl, uint8_t kind, const void *key, size_t key_len, struct vl_row *row)
+{
+	size_t len;
+	return memo_get(vl->memo, kind, key, key_len, row, sizeof(*row), &len);
+}
+
+static void learn(struct vl *vl, uint64_t since, uint8_t kind, const void *key, size_t key_len, const struct vl_row *row)
+{
+	memo_put(vl->memo, since, kind, key, key_len, row, offsetof(struct vl_row, site) + row->sites * sizeof(row->site[0]));
+}
+
 static afs_err by_id(struct rpc_call *call, uint32_t id, int32_t voltype, struct vl_row *row)
 {
+	struct vl *vl = call->service;
+	const uint32_t key[2] = {id, (uint32_t)voltype};
 	if (voltype < VL_ANY_TYPE || voltype > AFS_VOL_BK)
 		return AFS_EVBADTYPE;
+	if (known(vl, MEMO_ID, key, sizeof(key), row))
+		return AFS_OK;
 	CLEANUP(vl_read) struct vl_read r = {};
-	TRY(vl_read_begin(call->service, &r));
-	return vl_row_by_id(r.db, id, voltype, row);
+	TRY(vl_read_begin(vl, &r));
+	TRY(vl_row_by_id(r.db, id, voltype, row));
+	learn(vl, r.since, MEMO_ID, key, sizeof(key), row);
+	return AFS_OK;
 }
 
 static afs_err by_name(struct rpc_call *call, struct xdr_str name, struct vl_row *row)
 {
+	struct vl *vl = call->service;
+	if (known(vl, MEMO_NAME, name.p, name.len, row))
+		return AFS_OK;
 	CLEANUP(vl_read) struct vl_read r = {};
-	TRY(vl_read_begin(call->service, &r));
-	return vl_find_by_name(r.db, name.p, name.len, row);
+	TRY(vl_read_begin(vl, &r));
+	TRY(vl_find_by_name(r.db, name.p, name.len, row));
+	learn(vl, r.since, MEMO_NAME, name.p, name.len, row);
+	return AFS_OK;
+}
+
+/* The row behind number `after`, for lists: r is begun when it is needed. */
+static afs_err next_row(struct vl *vl, struct vl_read *r, int64_t after, struct vl_row *row)
+{
+	if (known(vl, MEMO_NEXT, &after, sizeof(after), row))
+		return AFS_OK;
+	if (!r->db)
+		TRY(vl_read_begin(vl, r));
+	TRY(vl_row_next(r->db, after, row));
+	learn(vl, r->since, MEMO_NEXT, &after, sizeof(after), row);
+	return AFS_OK;
 }
 
 afs_err vl_get_entry_by_id(struct rpc_call *call, const struct vl_get_entry_by_id_in *in,
@@ -245,12 +282,13 @@ static afs_err scan_turn(struct vl *vl, const struct VldbListByAttributes *attr,
 	struct gather *g, bool *more)
 {
 	CLEANUP(vl_read) struct vl_read r = {};
-	TRY(vl_read_begin(vl, &r));
 	struct vl_filter f;
+	if (attr->Mask & VLLIST_SERVER)
+		TRY(vl_read_begin(vl, &r));
 	afs_err err = vl_filter_init(r.db, attr, &f);
 	for (int turn = 0; !err && turn < SCAN_TURN; turn++) {
 		struct vl_row row;
-		err = vl_row_next(r.db, *after, &row);
+		err = next_row(vl, &r, *after, &row);
 		if (err)
 			break;
 		*after = row.n;
@@ -322,12 +360,13 @@ static afs_err page_turn(struct vl *vl, const struct VldbListByAttributes *attr,
 	const struct vl_pattern *pattern, int64_t *after, struct gather *g, bool *more)
 {
 	CLEANUP(vl_read) struct vl_read r = {};
-	TRY(vl_read_begin(vl, &r));
 	struct vl_filter f;
+	if (attr->Mask & VLLIST_SERVER)
+		TRY(vl_read_begin(vl, &r));
 	afs_err err = vl_filter_init(r.db, attr, &f);
 	for (int turn = 0; !err && turn < SCAN_TURN && g->n < g->max; turn++) {
 		struct vl_row row;
-		err = vl_row_next(r.db, *after, &row);
+		err = next_row(vl, &r, *after, &row);
 		if (err)
 			break;
 		*after = row.n;

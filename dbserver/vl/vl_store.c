@@ -88,6 +88,9 @@ afs_err vl_open(const struct dbserver_config *config, struct vl **out)
 	CLEANUP(vl) struct vl *vl = mem_new(struct vl);
 	if (!vl)
 		return AFS_ENOMEM;
+	vl->memo = memo_new(VL_MEMO_BYTES);
+	if (!vl->memo)
+		return AFS_ENOMEM;
 	vl->ports = config->ports;
 	vl->started = clk_wall();
 	struct ubik_version version = {};
@@ -110,6 +113,7 @@ void vl_close(struct vl *vl)
 	db_close(vl->r);
 	db_close(vl->w);
 	ubik_site_fini(&vl->ubik);
+	memo_free(vl->memo);
 	mem_free(vl);
 }
 
@@ -134,6 +138,7 @@ afs_err vl_write_commit(struct vl_write *w)
 	struct ubik_version next = ubik_site_next(&w->vl->ubik);
 	TRY(db_run(w->db, VS_META_VERSION, DB_INT(next.epoch), DB_INT(next.counter)));
 	TRY(db_commit(&w->tx));
+	memo_forget(w->vl->memo);
 	ubik_site_committed(&w->vl->ubik, next);
 	return AFS_OK;
 }
@@ -151,6 +156,7 @@ void vl_write_end(struct vl_write *w)
 afs_err vl_read_begin(struct vl *vl, struct vl_read *r)
 {
 	db_lock(vl->r);
+	r->since = memo_since(vl->memo);
 	afs_err err = db_begin_read(vl->r, &r->tx);
 	if (err) {
 		db_unlock(vl->r);

@@ -6,16 +6,18 @@
  * has open; those that write need a struct vl_write. */
 #pragma once
 #include "dbserver/dbserver.h"
+#include "cell/db/memo.h"
 #include "dbserver/ubik/ubik.h"
 
 #include <stdatomic.h>
 
-enum { VL_OP_FIRST = 501, VL_OPS = 50 };
+enum { VL_OP_FIRST = 501, VL_OPS = 50, VL_MEMO_BYTES = 48 << 20 };
 
 struct vl {
 	struct db *w, *r; /* changes; reading */
 	struct dbserver_ports ports;
 	struct ubik_site ubik;
+	struct memo *memo; /* rows that were asked for */
 	wall_ns started;
 	atomic_uint requests[VL_OPS], aborts[VL_OPS]; /* by opcode - VL_OP_FIRST, for GetStats */
 };
@@ -46,7 +48,7 @@ struct vl_row {
 	int32_t flags;
 	int64_t lock_time; /* seconds; 0: not locked */
 	unsigned sites;
-	struct vl_site site[VL_SITES_MAX];
+	struct vl_site site[VL_SITES_MAX]; /* last: what is behind `sites` is nothing */
 };
 
 /* A change: the writers' lock and a transaction of the writing connection, let go at the end of the scope; without
@@ -65,6 +67,7 @@ static inline void vl_write_cleanup(struct vl_write *w) { vl_write_end(w); }
 struct vl_read {
 	struct db *db;
 	struct db_tx tx;
+	uint64_t since; /* memo_since() when it began */
 };
 afs_err vl_read_begin(struct vl *vl, struct vl_read *r);
 void vl_read_end(struct vl_read *r);
@@ -124,7 +127,7 @@ afs_err vl_reserve(struct vl *vl, uint32_t bump, uint32_t *first);
 /* --- lists: vl_list.c */
 struct vl_filter {
 	uint32_t mask; /* VLLIST_ */
-	int slot;      /* VLLIST_SERVER */
+	int slot;      /* VLLIST_SERVER: asks the database, which may be NULL without */
 	int32_t partition, flag;
 };
 /* AFS_ENOENT: no such server, so nothing matches. */

@@ -1,3 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 noinst_PROGRAMS += tests/bench/fs_calls
 tests_bench_fs_calls_SOURCES = %reldir%/fs_calls.c
+noinst_PROGRAMS += tests/bench/db_calls
+tests_bench_db_calls_SOURCES = %reldir%/db_calls.c
+tests_bench_db_calls_LDADD = cell/keys/libkeys.a $(LIBS_RX) $(KRB5_LIBS) -lk5crypto
