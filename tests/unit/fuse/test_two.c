@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct far *far;
@@ -210,12 +211,72 @@ static void a_removed_file_is_gone_for_who_has_it_open(void **state)
 	assert_sys(unlink(A("gone")));
 }
 
+/* Two clients take turns on one file: each opens, does random things, and closes; what the next one reads is what a
+ * copy in memory says.  The server is started anew now and then, and one client forgets its cache. */
+static unsigned seed;
+static unsigned pick(unsigned n)
+{
+	seed = seed * 1103515245u + 12345u;
+	return (seed >> 8) % n;
+}
+
+static void turns_on_one_file_are_seen_by_the_other(void **state)
+{
+	NEED_FAR();
+	enum { MAX = 300000, TURNS = 60 };
+	static uint8_t model[MAX], back[MAX];
+	unsigned size = 0, first = seed = (unsigned)time(NULL);
+	print_message("seed %u\n", first);
+	file_write(A("turns"), "", 0);
+	for (int turn = 0; turn < TURNS; turn++) {
+		const char *path = pick(2) ? A("turns") : B("turns");
+		SOON(size_of(path) == (off_t)size); /* a break may be on its way */
+		int fd = open(path, O_RDWR);
+		assert_sys(fd);
+		ssize_t n = pread(fd, back, MAX, 0);
+		if (n != (ssize_t)size || memcmp(back, model, size) != 0)
+			fail_msg("seed %u turn %d: read %zd of %u, or other bytes", first, turn, n, size);
+		for (unsigned k = pick(4); k; k--) {
+			unsigned off = pick(MAX - 1), len = 1 + pick(MIN(20000u, MAX - off));
+			if (pick(4) == 0) {
+				assert_sys(ftruncate(fd, off));
+				if (off < size)
+					memset(model + off, 0, size - off);
+				size = off;
+				continue;
+			}
+			for (unsigned i = 0; i < len; i++)
+				back[i] = (uint8_t)(turn * 13 + i);
+			assert_int_equal(pwrite(fd, back, len, off), (ssize_t)len);
+			memcpy(model + off, back, len);
+			size = MAX(size, off + len);
+		}
+		assert_sys(close(fd));
+		if (pick(12) == 0) {
+			/* what it had promised it tells who speaks to it next (callback.md 7) */
+			far_do(far, FAR_SERVER_RESTART, 0);
+			for (int m = 0; m < 2; m++) {
+				SOON(mkdir(m ? B("poke") : A("poke"), 0755) == 0);
+				assert_sys(rmdir(m ? B("poke") : A("poke")));
+			}
+		}
+		if (pick(8) == 0)
+			far_do(far, FAR_FLUSH, pick(2));
+		if (pick(12) == 0) {
+			far_do(far, FAR_CLIENT_STOP, 1);
+			far_do(far, FAR_CLIENT_START, 1);
+		}
+	}
+	assert_sys(unlink(A("turns")));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {T(a_closed_file_is_read_anew_by_the_other),
 		T(names_appear_and_disappear_for_the_other), T(attributes_follow),
 		T(an_open_file_shows_what_the_other_appends), T(a_lock_holds_against_the_other),
 		T(both_write_into_one_directory_at_once),
-		T(a_removed_file_is_gone_for_who_has_it_open)};
+		T(a_removed_file_is_gone_for_who_has_it_open),
+		T(turns_on_one_file_are_seen_by_the_other)};
 	return cmocka_run_group_tests_name(__FILE__, tests, begin, end);
 }
