@@ -309,9 +309,9 @@ static const char *const role_names[] = {[CELL_PT] = "ptserver", [CELL_VL] = "vl
 static afs_err open_ports(struct cell *c, const struct cell_watch *w, struct cell_role_ports *r, enum cell_role role, uint16_t port,
 	struct rpc_service *services, size_t n, unsigned workers, const uint32_t *ips, size_t ip_count)
 {
+	const enum rx_sec_level least = (enum rx_sec_level)conf_least(c->conf, cell_role_conf(c->conf, role));
 	for (size_t i = 0; i < n; i++)
-		if (services[i].least < (enum rx_sec_level)c->conf->security_least)
-			services[i].least = (enum rx_sec_level)c->conf->security_least;
+		services[i].least = MAX(services[i].least, least);
 	if (!r->workers)
 		r->workers = rpc_workers_new(role_names[role], workers);
 	if (!r->workers)
@@ -580,7 +580,7 @@ static enum rx_sec_level client_level(const struct conf *conf, enum rx_sec_level
 	enum rx_sec_level level = automatic;
 	if (conf->client.security != CONF_CLIENT_AUTO)
 		level = (enum rx_sec_level)(conf->client.security - CONF_CLIENT_CLEAR);
-	return MAX(level, (enum rx_sec_level)conf->security_least);
+	return MAX(level, (enum rx_sec_level)conf_least(conf, &conf->roles.fileserver));
 }
 
 /* The file server of this very process, for the client's calls. */

@@ -39,6 +39,7 @@ enum conf_secret { CONF_SECRET_RANDOM, CONF_SECRET_PROMPT };
 struct conf_role {
 	bool enabled;
 	uint16_t port;
+	enum conf_level security; /* of authenticated callers; conf_least() tells what holds */
 };
 struct conf_partition {
 	struct conf_pos pos;
@@ -171,6 +172,12 @@ struct conf {
 static inline bool conf_serves(const struct conf *c)
 {
 	return c->roles.fileserver.enabled || c->roles.volserver.enabled || c->roles.vlserver.enabled || c->roles.ptserver.enabled;
+}
+
+/* The least protection that a role's authenticated callers must use. */
+static inline enum conf_level conf_least(const struct conf *c, const struct conf_role *role)
+{
+	return role->security > c->security_least ? role->security : c->security_least;
 }
 
 /* Load `file`.  Problems are written to `problems`, one line each ("file:3:7: ...").

@@ -142,13 +142,19 @@ void conf_write_sample(struct buf *out, const struct conf_sample *with)
 		const char *indent = dot ? "  " : "";
 		const char *value = value_for(row, with);
 		if (dot && strncmp(row->path, "roles.", 6) == 0) {
-			/* roles.fileserver.enabled and .port: the pair as one line */
+			/* roles.fileserver.enabled, .port and perhaps .security: one line */
 			if (strcmp(dot, ".enabled") == 0) {
 				CLEANUP(buf) struct buf line = {};
+				bool levels = strcmp(last_of(row[2].path), "security") == 0;
 				buf_printf(&line, "%s %s", row->text, row[1].text);
+				if (levels) {
+					buf_printf(&line, " %s (", row[2].text);
+					put_range(&line, &row[2]);
+					buf_puts(&line, ")");
+				}
 				put_wrapped(out, "  ", line.data ? line.data : "");
-				buf_printf(out, "  %.*s: {enabled: %s, port: %s}\n", (int)(dot - row->path - 6), row->path + 6,
-					row->dflt, row[1].dflt);
+				buf_printf(out, "  %.*s: {enabled: %s, port: %s%s%s}\n", (int)(dot - row->path - 6), row->path + 6,
+					row->dflt, row[1].dflt, levels ? ", security: " : "", levels ? row[2].dflt : "");
 			}
 			continue;
 		}

@@ -60,9 +60,9 @@ static void every_key_reaches_its_member(void **state)
 	CLEANUP(conf) struct conf *c = good("cell: lab.example\n"
 					    "state: /srv//./lab/.\n"
 					    "listen: [10.0.0.1, 10.0.0.2]\n"
-					    "durability: power\nsecurity: crypt\n"
+					    "durability: power\nsecurity: auth\n"
 					    "realm: {name: EXAMPLE.ORG, kdc_port: 1088}\n"
-					    "roles:\n  fileserver: {port: 17000}\n  volserver: {enabled: no}\n"
+					    "roles:\n  fileserver: {port: 17000}\n  volserver: {enabled: no, security: clear}\n  ptserver: {security: crypt}\n"
 					    "partitions: {b: /data/b, iu: <state>/iu}\n"
 					    "client: {mount: none, cache_size: 64M}\n"
 					    "log: {level: debug}\naudit: {keep: 0}\n"
@@ -77,7 +77,10 @@ static void every_key_reaches_its_member(void **state)
 	assert_string_equal(c->run, "/srv/lab/run");
 	assert_int_equal(c->listen.n, 2);
 	assert_int_equal(c->durability, CONF_DURABLE_POWER);
-	assert_int_equal(c->security_least, CONF_LEVEL_CRYPT);
+	assert_int_equal(c->security_least, CONF_LEVEL_AUTH);
+	assert_int_equal(conf_least(c, &c->roles.ptserver), CONF_LEVEL_CRYPT);
+	assert_int_equal(conf_least(c, &c->roles.volserver), CONF_LEVEL_AUTH); /* a role asks for more, never for less */
+	assert_int_equal(conf_least(c, &c->roles.fileserver), CONF_LEVEL_AUTH);
 	assert_string_equal(c->realm.name, "EXAMPLE.ORG");
 	assert_int_equal(c->realm.kdc_port, 1088);
 	assert_int_equal(c->roles.fileserver.port, 17000);
@@ -92,7 +95,7 @@ static void every_key_reaches_its_member(void **state)
 	assert_int_equal(c->users[0].id, 1);
 	assert_int_equal(c->users[0].password, CONF_SECRET_PROMPT);
 	assert_string_equal(c->users[1].password_file, "/etc/bob.pw"); /* relative to the file */
-	assert_int_equal(c->users[1].pos.line, 17);
+	assert_int_equal(c->users[1].pos.line, 18);
 	assert_int_equal(c->users[1].pos.column, 3);
 	assert_int_equal(c->groups[0].members.n, 2);
 	assert_string_equal(c->groups[0].owner, "admin");
