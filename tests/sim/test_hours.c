@@ -83,6 +83,9 @@ static void new_faults(struct life *l)
 	case 4:
 		sim_end_jump(l->ends[who], MSEC(1) << below(l, 18));
 		break;
+	case 5:
+		sim_end_move(l->ends[below(l, 2)], (uint16_t)(10000 + below(l, 50000)));
+		break;
 	default:
 		break;
 	}
