@@ -44,6 +44,7 @@
 
 enum {
 	POOL_BYTES = 64 << 20,
+	CONNS_FS = 262144, /* clients keep one for each user, for hours */
 	WORKERS_FS = 64, WORKERS_VOL = 16, WORKERS_DB = 16, WORKERS_CB = 8, WORKERS_BOS = 8,
 	TICK_MS = 30 * 1000, ALIVE_EVERY = 10, /* ticks */
 };
@@ -326,6 +327,7 @@ static afs_err open_ports(struct cell *c, const struct cell_watch *w, struct cel
 			.acceptor = c->keys ? (struct rx_sec_acceptor){accept_class, c} : (struct rx_sec_acceptor){},
 			.workers = r->workers,
 			.pool = c->pool,
+			.conns_max = role == CELL_FS ? CONNS_FS : 0,
 			.abort_threshold = role == CELL_FS ? (uint32_t)c->conf->fileserver.abort_threshold : 0,
 		};
 		afs_err err = rpc_port_open(&pc, &r->ports[r->port_count]);
@@ -360,6 +362,11 @@ static afs_err make_fileserver(struct cell *c, const struct cell_watch *w, struc
 		.ports.audit = {.ctx = c, .done = cell_port_done},
 		.least = (enum rx_sec_level)c->conf->security_least,
 		.allow_anonymous = true,
+		.callbacks_max = (uint32_t)c->conf->fileserver.callbacks,
+		/* the default is the classic table itself */
+		.callback_life_s = c->conf->fileserver.callback_life == 14400 ? 0 : (uint32_t)c->conf->fileserver.callback_life,
+		.break_wait_ns = c->conf->fileserver.break_wait * (NS_PER_SEC / 1000),
+		.identify_max = WORKERS_FS / 2,
 	};
 	adapters_people_port(c->adapters, &fc.ports.people);
 	fc.uuid = afs_uuid_from_bytes(c->uuid);

@@ -129,6 +129,7 @@ struct conf {
 
 	struct {
 		int64_t abort_threshold; /* rx_endpoint_config; 0: none */
+		int64_t callbacks, callback_life /* s */, break_wait /* ms */;
 	} fileserver;
 
 	struct conf_partition *partitions;

@@ -476,6 +476,7 @@ static afs_err port_start(struct port *p, const struct rpc_port_config *config)
 		.loopback_big = !config->max_datagram,
 		.max_datagram = config->max_datagram,
 		.abort_threshold = config->abort_threshold,
+		.conns_max = config->conns_max,
 		.version = p->version,
 		.accept = rpc_port_accept,
 		.accept_ctx = &p->rpc,

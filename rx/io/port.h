@@ -21,6 +21,7 @@ struct rpc_port_config {
 	struct rx_buf_pool *pool;    /* shared by all ports */
 	uint32_t max_datagram;       /* 0: default */
 	uint32_t abort_threshold;    /* rx_endpoint_config */
+	uint32_t conns_max;          /* likewise: connections of clients kept, about 900 bytes each */
 	bool plain;                  /* for networks and kernels that mistreat UDP_SEGMENT and UDP_GRO: use neither */
 	bool single; /* one datagram for each system call, as on kernels without sendmmsg and recvmmsg */
 };

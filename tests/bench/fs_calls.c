@@ -92,7 +92,7 @@ struct call { /* one in flight */
 	uint32_t fid[2];
 	uint32_t next; /* file in turn */
 	char name[32];
-	bool idle;
+	bool idle, again;
 };
 
 struct host {
@@ -111,7 +111,7 @@ struct host {
 
 static struct host *hosts;
 static uint32_t (*fids)[2];
-static uint64_t calls_done, aborts, resends, last_abort;
+static uint64_t calls_done, aborts, resends, last_abort, busies;
 
 static void flush(struct host *h)
 {
@@ -406,6 +406,13 @@ static void take(struct host *h, const uint8_t *in, size_t len)
 	}
 	if (!c || c->number != number)
 		return;
+	if (in[20] == ABORT && len >= HEADER + 4 && get(in + HEADER) == 110) { /* busy: come again, soon */
+		busies++;
+		h->by_channel[slot] = NULL;
+		c->again = true;
+		c->sent = now_us();
+		return;
+	}
 	if (in[20] == ABORT) {
 		aborts++;
 		last_abort = len >= HEADER + 4 ? get(in + HEADER) : 0;
@@ -516,7 +523,12 @@ static double run(double seconds, bool to_the_end)
 		uint64_t oldest = now;
 		for (uint32_t i = 0; i < calls_n; i++) {
 			struct call *c = &calls[i];
-			if (!c->idle && now - c->sent > 1000000) {
+			if (c->again && now - c->sent > 200000) {
+				c->again = false;
+				begin(c, c->request_len);
+				flush(c->host);
+			}
+			if (!c->idle && !c->again && now - c->sent > 1000000) {
 				resends++;
 				transmit(c);
 				flush(c->host);
@@ -601,9 +613,9 @@ static void open_hosts(void)
 static void finished(const char *what, double seconds)
 {
 	printf("{\"what\": \"%s\", \"hosts\": %u, \"in_flight\": %u, \"units\": %llu, \"seconds\": %.3f, \"per_s\": %.0f, "
-	       "\"aborts\": %llu, \"resends\": %llu",
+	       "\"aborts\": %llu, \"busy\": %llu, \"resends\": %llu",
 		what, opt.hosts, calls_n, (unsigned long long)units, seconds, (double)units / seconds,
-		(unsigned long long)aborts, (unsigned long long)resends);
+		(unsigned long long)aborts, (unsigned long long)busies, (unsigned long long)resends);
 	if (latency && latencies) {
 		qsort(latency, latencies, sizeof(*latency), by_size);
 		printf(", \"p50_ms\": %.3f, \"p99_ms\": %.3f, \"max_ms\": %.3f", latency[latencies / 2] / 1e3,
