@@ -54,7 +54,7 @@ struct cb_table {
 	struct promise *promises; /* [1..max] */
 	struct entry *entries;    /* [1..max] */
 	num *pair_buckets, *fid_buckets;
-	uint32_t buckets_mask, buckets_max; /* they grow with what is promised: few are near at hand */
+	uint32_t pair_mask, fid_mask, buckets_max; /* they grow with what is promised: few are near at hand */
 	uint32_t max, count, entries_count;
 	num promises_used, entries_used; /* the highest that was ever in use */
 	num free_promise, free_entry;
@@ -95,10 +95,10 @@ struct cb_table *cb_table_new(uint32_t promises_max)
 	map_init(&t->seeds);
 	t->max = promises_max ? MIN(promises_max, UINT32_C(1) << 28) : 1;
 	t->buckets_max = 16;
-	while (t->buckets_max < t->max)
+	while (t->buckets_max <= t->max / 2)
 		t->buckets_max *= 2;
 	uint32_t buckets = MAX(t->buckets_max / 16, UINT32_C(16));
-	t->buckets_mask = buckets - 1;
+	t->pair_mask = t->fid_mask = buckets - 1;
 	t->promises = mem_new_array((size_t)t->max + 1, struct promise);
 	t->entries = mem_new_array((size_t)t->max + 1, struct entry);
 	t->pair_buckets = mem_new_array(buckets, num);
@@ -162,7 +162,7 @@ static void take_out(struct cb_table *t, struct ends *ends, enum by way, num p)
 static num *fid_bucket(struct cb_table *t, const struct AFSFid *fid)
 {
 	uint64_t key[2] = {fid->Volume, (uint64_t)fid->Vnode << 32 | fid->Unique};
-	return &t->fid_buckets[map_hash_bytes(&t->seeds, key, sizeof(key)) & t->buckets_mask];
+	return &t->fid_buckets[map_hash_bytes(&t->seeds, key, sizeof(key)) & t->fid_mask];
 }
 
 static num find_entry_locked(struct cb_table *t, const struct AFSFid *fid)
@@ -240,12 +240,13 @@ static void forget_holder_locked(struct cb_table *t, struct cb_holder *h)
 
 /* --- promises ---------------------------------------------------------------------------------- */
 
-static void widen_locked(struct cb_table *t);
+static void widen_pairs_locked(struct cb_table *t);
+static void widen_fids_locked(struct cb_table *t);
 
 static num *pair_bucket(struct cb_table *t, num entry, num holder)
 {
 	return &t->pair_buckets[map_hash_u64(&t->seeds, (uint64_t)entry << 32 | holder) &
-				t->buckets_mask];
+				t->pair_mask];
 }
 
 static num find_promise_locked(struct cb_table *t, num entry, num holder)
@@ -311,27 +312,31 @@ static void free_promise_locked(struct cb_table *t, num n)
 	t->free_promise = n;
 }
 
-/* Four times the buckets.  Without memory the chains stay long. */
-static void widen_locked(struct cb_table *t)
+/* Twice the buckets, in the place of the old ones.  Without memory the chains stay long. */
+static void widen_fids_locked(struct cb_table *t)
 {
-	uint32_t buckets = (t->buckets_mask + 1) * 4;
-	num *pairs = mem_new_array(buckets, num), *by_fid = mem_new_array(buckets, num);
-	if (!pairs || !by_fid) {
-		mem_free(pairs);
-		mem_free(by_fid);
+	num *wider = mem_new_array((t->fid_mask + 1) * 2, num);
+	if (!wider)
 		return;
-	}
-	mem_free(t->pair_buckets);
 	mem_free(t->fid_buckets);
-	t->pair_buckets = pairs;
-	t->fid_buckets = by_fid;
-	t->buckets_mask = buckets - 1;
+	t->fid_buckets = wider;
+	t->fid_mask = t->fid_mask * 2 + 1;
 	for (num e = 1; e <= t->entries_used; e++)
 		if (t->entries[e].count) {
 			num *at = fid_bucket(t, &t->entries[e].fid);
 			t->entries[e].next_same_hash = *at;
 			*at = e;
 		}
+}
+
+static void widen_pairs_locked(struct cb_table *t)
+{
+	num *wider = mem_new_array((t->pair_mask + 1) * 2, num);
+	if (!wider)
+		return;
+	mem_free(t->pair_buckets);
+	t->pair_buckets = wider;
+	t->pair_mask = t->pair_mask * 2 + 1;
 	for (num p = 1; p <= t->promises_used; p++)
 		if (t->promises[p].entry) {
 			num *at = pair_bucket(t, t->promises[p].entry, t->promises[p].holder);
@@ -413,8 +418,10 @@ static afs_err promise_locked(struct cb_table *t, const struct AFSFid *fid, stru
 		take_out(t, &t->holders[holder].promises, BY_HOLDER, mine);
 		push_back(t, &t->holders[holder].promises, BY_HOLDER, mine);
 	} else {
-		if (t->count > t->buckets_mask && t->buckets_mask + 1 < t->buckets_max)
-			widen_locked(t);
+		if (t->count > t->pair_mask && t->pair_mask + 1 < t->buckets_max)
+			widen_pairs_locked(t);
+		if (t->entries_count > t->fid_mask && t->fid_mask + 1 < t->buckets_max)
+			widen_fids_locked(t);
 		if (t->count == t->max) {
 			if (!evict)
 				return AFS_ENOSPC;

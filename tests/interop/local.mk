@@ -18,5 +18,5 @@ tests_interop_linkem_SOURCES = %reldir%/linkem.c
 
 # Every call by every kind of caller: 34-rights.sh runs it against ours and a stock server.
 check_PROGRAMS += tests/interop/fs_matrix
-tests_interop_fs_matrix_SOURCES = %reldir%/fs_matrix.c
+tests_interop_fs_matrix_SOURCES = %reldir%/fs_matrix.c tests/lib/meek_cm.h
 tests_interop_fs_matrix_LDADD = $(LIBS_RX) $(LIBS_KEYS) $(LIBS_PROTO) $(KRB5_LIBS) $(CRYPTO_LIBS)
