@@ -6,7 +6,6 @@
  *
  * A file of MIB for each stream is stored in calls of PIECE_KIB, then fetched twice likewise, all
  * streams at once; prints one JSON object for the stores and one for the second fetch (from memory). */
-#include "cell/base/rand.h"
 #include "cell/proto/fs.h"
 #include "rx/io/port.h"
 
@@ -123,8 +122,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	memset(content, 'b', sizeof(content));
-	uuid = afs_uuid_random();
-	struct rpc_service service = {.iface = &cb_iface, .handlers = cb_handlers, .allow_anonymous = true};
+	struct rpc_service service = meek_service();
 	struct rpc_port_config pc = {.name = "bulk", .services = &service, .service_count = 1, .workers = rpc_workers_new("bulk", 2),
 		.pool = rx_buf_pool_new(128 << 20)};
 	struct rpc_port *port;

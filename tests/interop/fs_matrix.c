@@ -8,7 +8,6 @@
  * as its member.  Tickets are kept in DIR.  Each line of output is a caller, rights, a call, the
  * abort code and the effect on what it was done to: the same program against two servers must print
  * the same.  VOLUME's root directory is used and left as it was. */
-#include "cell/base/rand.h"
 #include "cell/keys/keys.h"
 #include "cell/proto/fs.h"
 #include "rx/io/port.h"
@@ -376,8 +375,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	arena_init(&arena, 1 << 20);
-	uuid = afs_uuid_random();
-	struct rpc_service service = {.iface = &cb_iface, .handlers = cb_handlers, .allow_anonymous = true};
+	struct rpc_service service = meek_service();
 	struct rpc_port_config config = {.name = "matrix", .services = &service, .service_count = 1, .workers = rpc_workers_new("matrix", 2),
 		.pool = rx_buf_pool_new(16 << 20)};
 	must(rpc_port_open(&config, &port), "port");
