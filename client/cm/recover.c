@@ -117,7 +117,7 @@ static afs_err copy_bytes(struct orphan *o, struct cm_file *base, uint64_t at, u
 	return AFS_OK;
 }
 
-static void name_of(struct orphan *o, struct cm_vnode *dir, char *out, size_t cap)
+static void name_of(struct orphan *o, struct cm_vnode *dir, char *out, size_t cap) NO_TSA
 {
 	char name[208] = "";
 	if (o->v && cm_index_lock(dir, o->id) == AFS_OK) {
