@@ -23,10 +23,12 @@
 #include "cell/base/rand.h"
 #include "cell/base/text.h"
 #include "cell/cell_parts.h"
+#include "cell/console.h"
 #include "cell/overseer.h"
 #include "cell/preflight.h"
 #include "cell/verbs.h"
 #include "client/pioctl/pioctl.h"
+#include "webui/web.h"
 #include "config.h"
 
 #include <errno.h>
@@ -729,6 +731,7 @@ static afs_err start_all(struct cell *c, const struct cell_watch *w)
 	if (err != AFS_OK)
 		return fail_why(w, "state", err, &why);
 	preflight_alive(c->conf);
+	TRY(console_start(c, w));
 	return start_control(c, w);
 }
 
@@ -777,6 +780,7 @@ void cell_close(struct cell *c, const struct cell_watch *w)
 	tell(w, CELL_STEP, "stopping", "");
 	if (c->kept_serving)
 		preflight_alive(c->conf);
+	console_stop(c); /* its commands ask through the control socket */
 	ctl_server_free(c->ctl);
 	/* The overseer's calls end, then its thread: from here on nobody else starts or stops a role. */
 	if (c->overseer)
@@ -924,8 +928,8 @@ json_t *cell_status(struct cell *c)
 	json_t *addresses = json_array();
 	for (size_t i = 0; i < conf->listen.n; i++)
 		json_array_append_new(addresses, json_string(IPV4(conf->listen.v[i])));
-	json_t *status = json_pack("{s:s, s:s, s:s, s:o, s:n, s:s, s:i, s:I, s:s, s:o, s:o}", "cell", conf->cell, "realm", conf->realm.name,
-		"state", "serving", "mount", mount ? json_string(mount) : json_null(), "console", "version", VERSION, "pid",
+	json_t *status = json_pack("{s:s, s:s, s:s, s:o, s:s?, s:s, s:i, s:I, s:s, s:o, s:o}", "cell", conf->cell, "realm", conf->realm.name,
+		"state", "serving", "mount", mount ? json_string(mount) : json_null(), "console", c->web ? web_url(c->web) : NULL, "version", VERSION, "pid",
 		(int)getpid(), "uptime_s", (json_int_t)((clk_mono() - c->started) / NS_PER_SEC), "config", conf->file, "listen", addresses,
 		"roles", roles);
 	if (c->client && status) {

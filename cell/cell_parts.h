@@ -24,6 +24,7 @@
 enum { CELL_IPS_MAX = ADAPTERS_ADDRS_MAX + 1 };
 enum cell_role { CELL_PT, CELL_VL, CELL_FS, CELL_VOL, CELL_CLIENT, CELL_BOS, CELL_ROLES };
 
+struct web;
 struct cell_role_ports {
 	struct rpc_workers *workers;
 	struct rpc_port *ports[CELL_IPS_MAX]; /* one per address */
@@ -63,6 +64,7 @@ struct cell {
 	struct overseer *overseer; /* NULL: the role is off */
 	uint32_t own_ips[CELL_IPS_MAX];
 	size_t own_ip_count;
+	struct web *web; /* NULL: no console */
 	struct ctl_server *ctl;
 
 	struct mtx lock; /* one reconciliation at a time */

@@ -3,6 +3,7 @@
 
 #include "cell/base/text.h"
 #include "cell/cell_parts.h"
+#include "cell/console.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -156,5 +157,6 @@ afs_err verbs_add(struct ctl_server *ctl, struct cell *c)
 	TRY(ctl_server_add(ctl, verbs, ARRAY_SIZE(verbs), c));
 	TRY(verbs_add_people(ctl, c));
 	TRY(verbs_add_keys(ctl, c));
+	TRY(verbs_add_console(ctl, c));
 	return verbs_add_client(ctl, c);
 }

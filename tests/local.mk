@@ -24,6 +24,7 @@ include tests/unit/fuse/local.mk
 include tests/unit/pioctl/local.mk
 include tests/unit/cell/local.mk
 include tests/unit/bos/local.mk
+include tests/unit/webui/local.mk
 include tests/unit/suites/local.mk
 include tests/sim/local.mk
 include tests/fuzz/local.mk

@@ -29,6 +29,7 @@ int cli_status(struct cli *c);
 int cli_config(struct cli *c);
 int cli_check(struct cli *c);
 int cli_env(struct cli *c);
+int cli_console_link(struct cli *c);
 
 DEFINE_CLEANUP_PTR(conf, struct conf, conf_free)
 DEFINE_CLEANUP_PTR(json, json_t, json_decref)
@@ -269,6 +270,20 @@ int cli_up(struct cli *c)
 	if (conf_load(file, &again, &problems) != AFS_OK)
 		return cli_fail(c, "%s", problems.data ? problems.data : "cannot read the configuration again");
 	return reconcile_running(&p, again, &holder);
+}
+
+/* --- console ------------------------------------------------------------------------------- */
+
+int cli_console_link(struct cli *c)
+{
+	CLEANUP(json) json_t *reply = NULL;
+	int rc = cli_ask(c, "console.link", NULL, &reply);
+	if (rc != CLI_OK)
+		return rc;
+	if (cli_wants_json(c))
+		return cli_print_json(c, json_incref(reply));
+	printf("%s\n", json_string_value(json_object_get(reply, "link")));
+	return CLI_OK;
 }
 
 /* --- down ---------------------------------------------------------------------------------- */

@@ -58,6 +58,28 @@ static void check_ports(struct conf_loader *l, const struct conf *c, const struc
 	}
 }
 
+static void check_console(struct conf_loader *l, const struct conf *c, const struct yaml_node *root)
+{
+	uint32_t ip;
+	bool tls = *c->console.certificate && *c->console.key;
+	if (!c->roles.console.enabled)
+		return;
+	if (c->realm.mode == CONF_REALM_EMBEDDED && c->roles.console.port == c->realm.kdc_port)
+		conf_problem(l, pos_at(root, "roles.console.port"), "roles.console.port", "port %u is that of realm.kdc_port too",
+			c->roles.console.port);
+	if (!text_ipv4(c->console.address, &ip))
+		conf_problem(l, pos_at(root, "console.address"), "console.address", "expected an IPv4 address, found \"%s\"",
+			c->console.address);
+	else if (ip >> 24 != 127 && !tls && !c->console.behind_proxy)
+		conf_problem(l, pos_at(root, "console.address"), "console.address",
+			"%s can be reached from elsewhere, where passwords may not go in the clear: give console.certificate and "
+			"console.key, or say console.behind_proxy: true", c->console.address);
+	if (!*c->console.certificate != !*c->console.key)
+		conf_problem(l, pos_at(root, "console"), "console.key", "a certificate and its key belong together");
+	if (c->console.behind_proxy && !*c->console.host)
+		conf_problem(l, pos_at(root, "console"), "console.host", "expected the name that browsers ask the proxy for");
+}
+
 static bool inside(const char *path, const char *dir)
 {
 	size_t n = strlen(dir);
@@ -198,6 +220,7 @@ void conf_check(struct conf_loader *l, const struct conf *c, const struct yaml_n
 	check_places(l, c, root);
 	check_addresses(l, c, root);
 	check_ports(l, c, root);
+	check_console(l, c, root);
 	check_realm(l, c, root);
 	check_people(l, c);
 	check_volumes(l, c, root);

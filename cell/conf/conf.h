@@ -124,7 +124,7 @@ struct conf {
 	size_t trust_count;
 
 	struct {
-		struct conf_role fileserver, volserver, vlserver, ptserver, bosserver, client;
+		struct conf_role fileserver, volserver, vlserver, ptserver, bosserver, client, console;
 	} roles;
 
 	struct {
@@ -144,6 +144,13 @@ struct conf {
 		int64_t tools_port; /* never 0 after loading */
 		enum conf_client_level security; /* of calls with a token */
 	} client;
+
+	struct {
+		char *address; /* numeric */
+		char *host;    /* a further name of it; "": none */
+		char *certificate, *key; /* PEM files; "": no TLS */
+		bool behind_proxy;
+	} console;
 
 	struct {
 		char *file;
