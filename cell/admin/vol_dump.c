@@ -196,13 +196,9 @@ static afs_err open_volume(struct restore *r)
 	TRY(vt_status(&r->t, &status));
 	r->old_created = status.creationDate;
 	r->old_updated = status.updateDate;
-	if (w->overwrite == VOLUME_INCREMENTAL)
-		return AFS_OK;
-	TRY(admin_step(r->a, "Deleting the volume %u that is there", r->id));
-	TRY(vt_flags(&r->t, VOL_VT_DELETE_ON_SALVAGE | VOL_VT_OUT_OF_SERVICE));
-	TRY(vt_delete(&r->t));
-	TRY(vt_end(&r->t));
-	return make_volume(r);
+	/* Not deleted first, as stock vos does, also when all of it is to be replaced: what a full dump does
+	 * not have goes with the restore, and until that has succeeded our servers keep what is there. */
+	return AFS_OK;
 }
 
 static uint32_t date_of(enum volume_when when, enum volume_when dflt, uint32_t dump, uint32_t old, uint32_t now)
