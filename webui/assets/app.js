@@ -70,7 +70,7 @@ const pages = {
         card("Taken", bytes(Math.round(now.in)) + "/s", bytes(fs.stored_bytes || 0) + " in all", rates.map(r => r.in)),
         card("Clients", String(fs.hosts_now || 0), (fs.promises_now || 0) + " callback promises, " + (fs.hosts_down || 0) + " hosts do not answer"),
         card("Cache of this machine", bytes(cl.cache_bytes || 0), "of " + bytes(cl.cache_max || 0) + ", " + bytes(cl.dirty_bytes || 0) + " not stored yet"),
-        card("Runs since", span(st.uptime_s), "version " + st.version + ", process " + st.pid));
+        card("Runs for", span(st.uptime_s), "version " + st.version + ", process " + st.pid));
       roles.replaceChildren(el("h2", {}, "Roles"), el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ["Role", "State", "Port"].map(t => el("th", { scope: "col" }, t)))),
         el("tbody", {}, st.roles.map(r => el("tr", {}, el("td", {}, r.name), el("td", { class: r.state === "running" ? "good" : r.state === "off" ? "soft" : "bad" }, r.state === "stopped" ? `stopped; start it: afscell bos start localhost ${r.name}` : r.state), el("td", {}, cell(r.port))))))));
     });
@@ -87,7 +87,7 @@ const pages = {
       try {
         const r = await run("vos listvldb"), rows = Array.isArray(r) ? r : r.entries || r.volumes || [];
         const keys = [...new Set(rows.flatMap(Object.keys))].slice(0, 7);
-        place.replaceChildren(table(rows, keys.map(k => k === "name" ? { name: "name", show: v => el("a", { href: "#volume/" + encodeURIComponent(v.name) }, v.name) } : { name: k.replaceAll("_", " "), key: k }), "There is no volume yet; “vos create” makes one."));
+        place.replaceChildren(table(rows, keys.map(k => k === "name" ? { name: "name", show: v => el("a", { href: "#volume/" + encodeURIComponent(v.name) }, v.name) } : k === "sites" ? { name: "sites", show: v => v.sites.map(t => `${t.server} ${t.partition} ${t.type}`).join(", ") } : { name: k.replaceAll("_", " "), key: k }), "There is no volume yet; “vos create” makes one."));
       } catch (err) { place.replaceChildren(failed(err)); }
     };
     main.append(await actions(["vos create", "vos partinfo", "vos listvol"], load), place);
@@ -109,7 +109,7 @@ const pages = {
       for (const [what, place, empty] of [["user", users, "There is no user yet; “user add” makes one."], ["group", groups, "There is no group yet; “group add” makes one."]])
         try {
           const r = await run(what + " list"), keys = [...new Set(r.flatMap(Object.keys))];
-          place.replaceChildren(table(r, keys.map(k => ({ name: k.replaceAll("_", " "), key: k })), empty));
+          place.replaceChildren(table(r, keys.map(k => k === "password_changed" ? { name: "password changed", show: v => v[k] ? el("time", { title: new Date(v[k] * 1000).toISOString() }, new Date(v[k] * 1000).toLocaleString()) : "" } : { name: k.replaceAll("_", " "), key: k }), empty));
         } catch (err) { place.replaceChildren(failed(err)); }
     };
     main.append(el("div", { class: "card" }, el("h2", {}, "Users"), await actions(["user add", "user show", "user passwd", "user disable", "user enable", "user remove"], load), users),
