@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * vol_fill FOLDER ID NAME FILES BYTES: a partition in FOLDER with one volume of so many files, 1,000 in a
- * directory; for tests/bench/vol, which has no time to make 200,000 files by way of a client. */
+ * vol_fill FOLDER ID NAME FILES BYTES [VOLUMES]: a partition in FOLDER with one volume, or several of
+ * consecutive ids, of so many files, 1,000 in a directory; for tests/bench/vol, which has no time to make 200,000 files by way of a client. */
 #include "fileserver/store/store.h"
 
 #include "cell/base/log.h"
@@ -41,33 +41,43 @@ static afs_err fill(struct vs_volume *v, unsigned long files, uint64_t bytes)
 	return AFS_OK;
 }
 
+static afs_err make(struct vs_partition *p, const struct vs_header *h, unsigned long files, uint64_t bytes)
+{
+	struct vs_volume *v;
+	TRY(vs_volume_create(p, h, true, who.now, &v));
+	afs_err err = vs_volume_set_header(v, h, VS_H_DESTROY_ME | VS_H_IN_SERVICE | VS_H_QUOTA);
+	if (!err)
+		err = fill(v, files, bytes);
+	vs_volume_unref(v);
+	return err;
+}
+
 int main(int argc, char **argv)
 {
-	if (argc != 6)
+	if (argc != 6 && argc != 7)
 		return 2;
 	struct vs_config config = {0};
 	struct vs_store *s;
 	struct vs_partition *p;
-	struct vs_volume *v;
 	struct vs_header h = {.id = (afs_volid)strtoul(argv[2], NULL, 10), .in_service = true};
-	snprintf(h.name, sizeof(h.name), "%s", argv[3]);
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 2654435761u >> 13);
 	log_to(2, LOG_ERROR);
 	afs_err err = vs_store_open(&config, &s);
 	if (!err)
 		err = vs_partition_attach(s, "a", argv[1], &p);
-	if (!err)
-		err = vs_volume_create(p, &h, true, who.now, &v);
-	if (!err)
-		err = vs_volume_set_header(v, &h, VS_H_DESTROY_ME | VS_H_IN_SERVICE | VS_H_QUOTA);
-	if (!err)
-		err = fill(v, strtoul(argv[4], NULL, 10), strtoull(argv[5], NULL, 10));
+	unsigned long volumes = argc == 7 ? strtoul(argv[6], NULL, 10) : 1;
+	for (unsigned long i = 0; i < volumes && !err; i++, h.id++) {
+		if (i)
+			snprintf(h.name, sizeof(h.name), "%.20s%lu", argv[3], i);
+		else
+			snprintf(h.name, sizeof(h.name), "%.20s", argv[3]);
+		err = make(p, &h, strtoul(argv[4], NULL, 10), strtoull(argv[5], NULL, 10));
+	}
 	if (err) {
 		fprintf(stderr, "vol_fill: %s\n", afs_err_text(err));
 		return 1;
 	}
-	vs_volume_unref(v);
 	vs_store_close(s);
 	return 0;
 }
