@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 	unsigned long volumes = argc == 7 ? strtoul(argv[6], NULL, 10) : 1;
 	for (unsigned long i = 0; i < volumes && !err; i++, h.id++) {
 		if (i)
-			snprintf(h.name, sizeof(h.name), "%.20s%lu", argv[3], i);
+			snprintf(h.name, sizeof(h.name), "%.20s%u", argv[3], (unsigned)i % 1000000000);
 		else
 			snprintf(h.name, sizeof(h.name), "%.20s", argv[3]);
 		err = make(p, &h, strtoul(argv[4], NULL, 10), strtoull(argv[5], NULL, 10));
