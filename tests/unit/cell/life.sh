@@ -42,7 +42,7 @@ check "a wrong one is not" sh -c '! echo wrong | kinit alice'
 
 check "status is JSON with what tools ask for" sh -c '
 	"$0" status --json | jq -e ".cell == \"life.test\" and .realm == \"LIFE.TEST\" and .state == \"serving\" and
-		.mount == null and (.console | startswith("http://127.0.0.1:")) and (.version | length > 0) and
+		.mount == null and (.console | startswith(\"http://127.0.0.1:\")) and (.version | length > 0) and
 		([.roles[] | select(.state == \"running\") | .name] | contains([\"fileserver\", \"volserver\", \"vlserver\", \"ptserver\", \"client\"]))
 		and ([.roles[] | select(.name == \"fileserver\") | .port] == [7000])"' "$afscell"
 check "status for people names every role" says 'fileserver +running, port 7000' status
