@@ -21,7 +21,7 @@
 #include "fileserver/volserver.h"
 #include "rx/io/port.h"
 
-enum { CELL_IPS_MAX = ADAPTERS_ADDRS_MAX + 1 };
+enum { CELL_IPS_MAX = ADAPTERS_ADDRS_MAX + 1, CELL_PAGS_IDLE = 512 };
 enum cell_role { CELL_PT, CELL_VL, CELL_FS, CELL_VOL, CELL_CLIENT, CELL_BOS, CELL_ROLES };
 
 struct web;
@@ -65,6 +65,8 @@ struct cell {
 	uint32_t own_ips[CELL_IPS_MAX];
 	size_t own_ip_count;
 	struct web *web; /* NULL: no console */
+	uint32_t idle_pags[CELL_PAGS_IDLE]; /* of sessions that ended; GUARDED_BY(parts_lock) */
+	size_t idle_pag_n;
 	struct ctl_server *ctl;
 
 	struct mtx lock; /* one reconciliation at a time */

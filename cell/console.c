@@ -10,6 +10,7 @@
 #include "cell/base/text.h"
 #include "cell/cell_parts.h"
 #include "cell/cli/cli.h"
+#include "cell/console_files.h"
 #include "webui/web.h"
 
 #include <errno.h>
@@ -25,21 +26,22 @@ struct web_identity {
 	struct keys_token token;
 	struct rx_caller caller; /* whom the token proves */
 	char name[3 * RX_NAME_MAX];
+	uint32_t pag; /* whose files he sees: his own, in the cache manager; 0: none */
 };
 
 static void release(void *ctx, struct web_identity *id)
 {
-	(void)ctx;
+	console_files_leave(ctx, id->pag);
 	keys_token_fini(&id->token);
 	mem_free(id);
 }
 
 static struct web_identity *owner(void *ctx)
 {
-	(void)ctx;
 	struct web_identity *id = mem_new(struct web_identity);
 	if (id) {
 		id->owner = true;
+		id->pag = console_files_enter(ctx, NULL, "");
 		snprintf(id->name, sizeof(id->name), "the machine's owner");
 	}
 	return id;
@@ -99,9 +101,11 @@ static afs_err sign_in(void *ctx, const char *user, const char *password, struct
 	if (err == AFS_OK)
 		err = prove(c, id, why);
 	if (err != AFS_OK)
-		release(NULL, id);
-	else
+		release(c, id);
+	else {
+		id->pag = console_files_enter(c, &id->token, id->name);
 		*out = id;
+	}
 	return err;
 }
 
@@ -246,6 +250,21 @@ static afs_err check_config(void *ctx, const char *text, size_t n, struct buf *p
 	return err;
 }
 
+static afs_err file_show(void *ctx, const struct web_identity *id, const char *path, size_t from, size_t n, json_t **out, struct buf *why)
+{
+	return console_file_show(ctx, id->pag, path, from, n, out, why);
+}
+
+static afs_err acl_store(void *ctx, const struct web_identity *id, const char *path, const char *was, const json_t *acl, struct buf *why)
+{
+	return console_acl_store(ctx, id->pag, path, was, acl, why);
+}
+
+static afs_err make(void *ctx, const struct web_identity *id, const char *path, const char *name, const char *volume, bool rw, struct buf *why)
+{
+	return console_make(ctx, id->pag, path, name, volume, rw, why);
+}
+
 static void audit(void *ctx, const char *who, const char *what, const char *object, afs_err err)
 {
 	audit_local(((struct cell *)ctx)->audit, who, what, object, err);
@@ -274,7 +293,7 @@ afs_err console_start(struct cell *c, const struct cell_watch *w)
 	w->event(w->ctx, CELL_STEP, "console", "");
 	static const struct web_ports rows = {.sign_in = sign_in, .owner = owner, .release = release, .name = name_of,
 		.administrator = administrator, .expires = expires, .status = status, .metrics = metrics, .commands = commands, .run = run,
-		.text = text_of, .check_config = check_config, .audit = audit};
+		.text = text_of, .check_config = check_config, .file = file_show, .acl_store = acl_store, .make = make, .audit = audit};
 	struct web_ports ports = rows;
 	ports.ctx = c;
 	CLEANUP(buf) struct buf cert = {}, key = {}, why = {};

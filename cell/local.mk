@@ -3,7 +3,7 @@
 noinst_LIBRARIES += cell/libcell.a
 cell_libcell_a_SOURCES = \
 	%reldir%/adapters.c %reldir%/adapters.h %reldir%/audit.c %reldir%/audit.h %reldir%/cell.c \
-	%reldir%/cell.h %reldir%/cell_parts.h %reldir%/console.c %reldir%/console.h %reldir%/ctl.c %reldir%/ctl.h %reldir%/daemon.c \
+	%reldir%/cell.h %reldir%/cell_parts.h %reldir%/console.c %reldir%/console.h %reldir%/console_files.c %reldir%/console_files.h %reldir%/ctl.c %reldir%/ctl.h %reldir%/daemon.c \
 	%reldir%/daemon.h %reldir%/openafs.c %reldir%/openafs.h %reldir%/overseer.c %reldir%/overseer.h %reldir%/preflight.c %reldir%/preflight.h \
 	%reldir%/reconcile.c %reldir%/reconcile.h %reldir%/reconcile_parts.h %reldir%/reconcile_volumes.c \
 	%reldir%/secret.c %reldir%/secret.h %reldir%/self.c %reldir%/self.h %reldir%/state.c \

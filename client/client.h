@@ -138,6 +138,8 @@ afs_err client_quota_set(
 /* Mount point `name` in the directory `dir`, with text `target` ("#root.cell." or "%cell:vol."). */
 afs_err client_mount_make(struct client *c, uid_t uid, const struct client_file *dir,
 	const char *name, const char *target);
+/* Directory `name` in `dir`, with mode 0755. */
+afs_err client_dir_make(struct client *c, uid_t uid, const struct client_file *dir, const char *name);
 /* AFS_EINVAL: it is no mount point. */
 afs_err client_mount_read(struct client *c, uid_t uid, const struct client_file *dir,
 	const char *name, char **target);

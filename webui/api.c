@@ -8,6 +8,7 @@
 #include "webui/api.h"
 
 #include "webui/assets.h"
+#include "webui/page.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -275,32 +276,45 @@ static enum MHD_Result ran(struct web_request *rq, int rc, json_t *result, const
 	return web_refuse(rq, rc == 2 ? 400 : 409, rc == 2 ? "INVAL" : "FAILED", "%s", said ? said : "it failed");
 }
 
-static enum MHD_Result run(struct web_request *rq, const char *path)
+/* The row of `list` that is written "vos create" or, with `between` '/', "vos/create". */
+static json_t *command_of(const json_t *list, const char *name, char between)
 {
-	struct web *w = rq->web;
-	CLEANUP(json) json_t *list = commands_for(rq), *args = body(rq);
-	json_t *c, *found = NULL, *v;
+	json_t *c;
 	size_t i;
-	const char *key;
-	CLEANUP(str) char *command = NULL, *said = NULL;
 	json_array_foreach(list, i, c)
 	{
-		CLEANUP(str) char *its = mem_printf("%s%s%s", text(c, "suite"), *text(c, "suite") ? "/" : "", text(c, "name"));
-		if (its && strcmp(its, path) == 0)
-			found = c;
+		CLEANUP(str) char *its = mem_printf("%s%.1s%s", text(c, "suite"), *text(c, "suite") ? &between : "", text(c, "name"));
+		if (its && strcmp(its, name) == 0)
+			return c;
 	}
+	return NULL;
+}
+
+static bool arguments_known(const json_t *command, const json_t *args)
+{
+	const char *key;
+	json_t *v, *arg;
+	size_t i;
+	json_object_foreach((json_t *)(uintptr_t)args, key, v)
+	{
+		bool known = false;
+		json_array_foreach(json_object_get(command, "args"), i, arg) known = known || strcmp(text(arg, "name"), key) == 0;
+		if (!known)
+			return false;
+	}
+	return true;
+}
+
+static enum MHD_Result run_found(struct web_request *rq, const json_t *found, const json_t *args, const json_t *how)
+{
+	struct web *w = rq->web;
+	CLEANUP(str) char *command = NULL, *said = NULL;
 	if (!found)
 		return web_refuse(rq, 404, "NOENT", "there is no such command for you here");
 	if (!args)
 		return web_refuse(rq, 400, "INVAL", "the arguments are to be one JSON object");
-	json_object_foreach(args, key, v)
-	{
-		json_t *arg;
-		bool known = false;
-		json_array_foreach(json_object_get(found, "args"), i, arg) known = known || strcmp(text(arg, "name"), key) == 0;
-		if (!known)
-			return web_refuse(rq, 400, "INVAL", "this command takes no argument of that name here");
-	}
+	if (!arguments_known(found, args))
+		return web_refuse(rq, 400, "INVAL", "this command takes no argument of that name here");
 	command = mem_printf("%s%s%s", text(found, "suite"), *text(found, "suite") ? " " : "", text(found, "name"));
 	if (!command)
 		return MHD_NO;
@@ -314,8 +328,95 @@ static enum MHD_Result run(struct web_request *rq, const char *path)
 		note(rq, person(rq), command, object ? object : "", rc == 0 ? AFS_OK : rc == 2 ? AFS_EINVAL : AFS_EABORTED);
 		free(object);
 	}
+	if (rc == 0 && how) {
+		json_t *page = json_is_array(result) ? web_page(result, how) : NULL;
+		json_decref(result);
+		return page ? web_json(rq, 200, page, NULL) : web_refuse(rq, 409, "FAILED", "this command gives no list");
+	}
 	return ran(rq, rc, result, said);
 }
+
+static enum MHD_Result run(struct web_request *rq, const char *path)
+{
+	CLEANUP(json) json_t *list = commands_for(rq), *args = body(rq);
+	return run_found(rq, command_of(list, path, '/'), args, NULL);
+}
+
+/* A page of what a command lists. */
+static enum MHD_Result list(struct web_request *rq)
+{
+	CLEANUP(json) json_t *commands = commands_for(rq), *in = body(rq);
+	const char *name = json_string_value(json_object_get(in, "command"));
+	const json_t *found = name ? command_of(commands, name, ' ') : NULL;
+	if (found && json_is_true(json_object_get(found, "changes")))
+		return web_refuse(rq, 400, "INVAL", "this command changes something; it is run, not listed");
+	return run_found(rq, found, json_object_get(in, "args"), in);
+}
+
+/* --- files ---------------------------------------------------------------------------------- */
+
+/* A path from the root of AFS: "sandbox.test/user", with or without /afs/ before it. */
+static const char *path_of(const json_t *in)
+{
+	const char *p = json_string_value(json_object_get(in, "path"));
+	if (!p)
+		return NULL;
+	p += strspn(p, "/");
+	if (strcmp(p, "afs") == 0)
+		return "";
+	return strncmp(p, "afs/", 4) == 0 ? p + 4 + strspn(p + 4, "/") : p;
+}
+
+static enum MHD_Result refuse_err(struct web_request *rq, afs_err err, const struct buf *why)
+{
+	return web_refuse(rq, (unsigned)afs_err_http(err), afs_err_name(err), "%s", why->len ? why->data : afs_err_text(err));
+}
+
+static enum MHD_Result get_file(struct web_request *rq)
+{
+	CLEANUP(json) json_t *in = body(rq);
+	CLEANUP(buf) struct buf why = {};
+	const char *path = path_of(in);
+	json_int_t from = json_integer_value(json_object_get(in, "from")), n = json_integer_value(json_object_get(in, "count"));
+	json_t *out = NULL;
+	if (!path || from < 0 || n < 0)
+		return web_refuse(rq, 400, "INVAL", "expected a path, and perhaps from and count");
+	afs_err err = rq->web->ports.file(rq->web->ports.ctx, rq->session->who, path, (size_t)from, n ? (size_t)n : 100, &out, &why);
+	return err == AFS_OK ? web_json(rq, 200, out, NULL) : refuse_err(rq, err, &why);
+}
+
+static enum MHD_Result set_acl(struct web_request *rq)
+{
+	CLEANUP(json) json_t *in = body(rq);
+	CLEANUP(buf) struct buf why = {};
+	const char *path = path_of(in), *was = json_string_value(json_object_get(in, "was"));
+	const json_t *acl = json_object_get(in, "acl");
+	if (!path || !was || !json_is_object(acl))
+		return web_refuse(rq, 400, "INVAL", "expected a path, the text of the list as it was, and the new list");
+	afs_err err = rq->web->ports.acl_store(rq->web->ports.ctx, rq->session->who, path, was, acl, &why);
+	char *list = json_dumps(acl, JSON_COMPACT);
+	CLEANUP(str) char *object = mem_printf("/afs/%s %s", path, list ? list : "");
+	free(list);
+	note(rq, person(rq), "fs setacl", object ? object : path, err);
+	return err == AFS_OK ? web_json(rq, 200, json_object(), NULL) : refuse_err(rq, err, &why);
+}
+
+static enum MHD_Result make_in(struct web_request *rq, bool mounts)
+{
+	CLEANUP(json) json_t *in = body(rq);
+	CLEANUP(buf) struct buf why = {};
+	const char *path = path_of(in), *name = json_string_value(json_object_get(in, "name"));
+	const char *volume = json_string_value(json_object_get(in, "volume"));
+	if (!path || !name || !*name || strchr(name, '/') || (mounts && (!volume || !*volume)))
+		return web_refuse(rq, 400, "INVAL", "expected the path of a directory, a name in it%s", mounts ? ", and a volume" : "");
+	const struct web_ports *p = &rq->web->ports;
+	afs_err err = p->make(p->ctx, rq->session->who, path, name, mounts ? volume : NULL, json_is_true(json_object_get(in, "rw")), &why);
+	CLEANUP(str) char *object = mem_printf("/afs/%s/%s %s", path, name, mounts ? volume : "");
+	note(rq, person(rq), mounts ? "fs mkmount" : "mkdir", object ? object : path, err);
+	return err == AFS_OK ? web_json(rq, 200, json_object(), NULL) : refuse_err(rq, err, &why);
+}
+static enum MHD_Result mount(struct web_request *rq) { return make_in(rq, true); }
+static enum MHD_Result make_directory(struct web_request *rq) { return make_in(rq, false); }
 
 /* --- texts ---------------------------------------------------------------------------------- */
 
@@ -360,6 +461,11 @@ static const struct route routes[] = {
 	{"/api/v1/live", "Status again and again, as Server-Sent Events", false, SOMEBODY, live},
 	{"/api/v1/commands", "The commands that may be run", false, SOMEBODY, commands},
 	{"/api/v1/openapi.json", "This description", false, SOMEBODY, openapi},
+	{"/api/v1/list", "A page of what a command lists", true, SOMEBODY, list},
+	{"/api/v1/mount", "Make a mount point", true, SOMEBODY, mount},
+	{"/api/v1/mkdir", "Make a directory", true, SOMEBODY, make_directory},
+	{"/api/v1/file", "A file or directory, as I see it", true, SOMEBODY, get_file},
+	{"/api/v1/acl", "Store a directory's access list", true, SOMEBODY, set_acl},
 	{"/api/v1/log", "The end of the log", false, ADMINISTRATOR, get_log},
 	{"/api/v1/audit", "The end of the trail of changes", false, ADMINISTRATOR, get_audit},
 	{"/api/v1/config", "The configuration file", false, ADMINISTRATOR, get_config},

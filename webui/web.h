@@ -15,6 +15,10 @@
  *   GET  /api/v1/live           Server-Sent Events: status, every two seconds
  *   GET  /api/v1/commands       the commands that this person may ask for
  *   POST /api/v1/run/SUITE/NAME or /api/v1/run/NAME, a JSON object of arguments: run one
+ *   POST /api/v1/file           {"path", "from", "count"}: a file or a page of a directory, as I see it
+ *   POST /api/v1/mount, /mkdir  {"path", "name", "volume", "rw"}
+ *   POST /api/v1/list           {"command", "args", "find", "sort", "down", "from", "count", "pick"}: a page of what one lists
+ *   POST /api/v1/acl            {"path", "was", "acl"}: store a directory's access list
  *   GET  /api/v1/log, /audit    the last lines; administrators
  *   GET  /api/v1/config         the file as it is; POST: check another text; administrators
  *   GET  /api/v1/openapi.json   all this, for programs
@@ -53,6 +57,13 @@ struct web_ports {
 	afs_err (*text)(void *ctx, enum web_text what, size_t max, struct buf *out);
 	/* AFS_ECONFIG: `problems` has a line for each. */
 	afs_err (*check_config)(void *ctx, const char *text, size_t n, struct buf *problems);
+	/* One file of AFS as this person sees it, with his token alone; `path` is from the root of AFS, and of a
+	 * directory come at most `n` names from the `from`th.  Errors add a sentence to `why`. */
+	afs_err (*file)(void *ctx, const struct web_identity *id, const char *path, size_t from, size_t n, json_t **out, struct buf *why);
+	/* AFS_EBUSY: the list is no longer `was`. */
+	afs_err (*acl_store)(void *ctx, const struct web_identity *id, const char *path, const char *was, const json_t *acl, struct buf *why);
+	/* `name` in the directory `path`: a mount point of `volume` (`rw`: of the read-write one), or with NULL a directory. */
+	afs_err (*make)(void *ctx, const struct web_identity *id, const char *path, const char *name, const char *volume, bool rw, struct buf *why);
 	void (*audit)(void *ctx, const char *who, const char *what, const char *object, afs_err err);
 };
 

@@ -156,6 +156,16 @@ afs_err client_mount_make(struct client *c, uid_t uid, const struct client_file 
 	return AFS_OK;
 }
 
+afs_err client_dir_make(struct client *c, uid_t uid, const struct client_file *dir, const char *name)
+{
+	CLEANUP(cm_vnode) struct cm_vnode *d = NULL;
+	CLEANUP(cm_vnode) struct cm_vnode *made = NULL;
+	TRY(vnode_of(of(c), dir, &d));
+	TRY(cm_mkdir(d, (struct cm_who){.uid = uid}, name, 0755, &made));
+	cm_event(d, CM_EV_NAMES | CM_EV_ATTR);
+	return AFS_OK;
+}
+
 afs_err client_mount_read(
 	struct client *c, uid_t uid, const struct client_file *dir, const char *name, char **target)
 {
