@@ -213,14 +213,14 @@ static int client(struct bench *b)
 		return cli_fail(b->c, "no port: %s", afs_err_text(err));
 	int status = measure(b);
 	rpc_port_close(b->port);
-	int printed = bench_report_print(b->report, b->c);
+	int printed = b->silent ? CLI_OK : bench_report_print(b->report, b->c);
 	return status ? status : printed;
 }
 
 /* A server of its own, as another process: it ends when this one does. */
 static int own_server(struct bench *b)
 {
-	const char *text = cli_value(b->c, "address");
+	const char *text = b->silent ? NULL : cli_value(b->c, "address");
 	struct in_addr a = {htonl(INADDR_LOOPBACK)};
 	if (text && inet_pton(AF_INET, text, &a) != 1)
 		return cli_misuse(b->c, "-address %s: an address is wanted", text);
@@ -251,17 +251,21 @@ static int own_server(struct bench *b)
 	return status;
 }
 
+static int prepare(struct bench *b)
+{
+	memset(bench_content, 'a', sizeof(bench_content));
+	b->pool = rx_buf_pool_new(POOL_BYTES);
+	b->report = bench_report_new();
+	return b->pool && b->report ? CLI_OK : cli_fail(b->c, "%s", afs_err_text(AFS_ENOMEM));
+}
+
 static int run(struct bench *b)
 {
 	struct rx_addr at = {0};
 	int status = options(b);
+	status = status ? status : prepare(b);
 	if (status)
 		return status;
-	memset(bench_content, 'a', sizeof(bench_content));
-	b->pool = rx_buf_pool_new(POOL_BYTES);
-	b->report = bench_report_new();
-	if (!b->pool || !b->report)
-		return cli_fail(b->c, "%s", afs_err_text(AFS_ENOMEM));
 	if (cli_has(b->c, "serve")) {
 		status = address(b->c, "serve", false, &at);
 		return status ? status : bench_serve(b, at.ip, at.port, -1, -1);
@@ -270,6 +274,19 @@ static int run(struct bench *b)
 		return own_server(b);
 	status = address(b->c, "to", true, &b->to);
 	return status ? status : client(b);
+}
+
+int bench_rx_alone(struct cli *c, uint64_t size, struct bench_alone *out)
+{
+	struct bench b = {.c = c, .size = size, .runs = 1, .what = BENCH_FETCH | BENCH_STORE | BENCH_RAW, .silent = true};
+	b.level[BENCH_NULL] = true;
+	int status = prepare(&b);
+	status = status ? status : own_server(&b);
+	if (!status)
+		*out = (struct bench_alone){bench_report_rate(b.report, "raw UDP 1444"), bench_report_rate(b.report, "raw UDP 16376"),
+			bench_report_rate(b.report, "fetch"), bench_report_rate(b.report, "store")};
+	bench_report_free(b.report);
+	return status;
 }
 
 int cli_bench_rx(struct cli *c)

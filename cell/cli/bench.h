@@ -38,6 +38,7 @@ struct bench {
 	struct rx_buf_pool *pool;
 	struct rpc_port *port;
 	struct bench_report *report;
+	bool silent; /* whoever runs it reads the report */
 };
 
 /* What a process used so far. */
@@ -65,6 +66,8 @@ struct bench_report *bench_report_new(void);
 void bench_report_free(struct bench_report *r);
 /* The medians as a table, or everything as JSON. */
 int bench_report_print(const struct bench_report *r, struct cli *c);
+/* Median units a second of the rows with that `what`; 0: there is none. */
+double bench_report_rate(const struct bench_report *r, const char *what);
 
 /* The same work for whoever sends and receives, with and without Rx: bytes are copied once from where
  * they lie and once to where they are wanted, as between a page cache and the wire. */
@@ -90,3 +93,10 @@ int bench_raw(struct bench *b, unsigned segment);
 /* bench_raw.c's server side; one at a time. */
 afs_err bench_raw_serve_begin(uint32_t segment, bool plain, uint32_t ip, uint16_t *port);
 void bench_raw_serve_end(uint64_t *bytes, uint64_t *ns);
+
+/* The transport alone, with a server of its own (bench.c): medians are not taken, `size` is moved once each way.
+ * Call it before there are threads.  CLI_OK, or told. */
+struct bench_alone {
+	double raw_small, raw_large, fetch, store; /* MB/s */
+};
+int bench_rx_alone(struct cli *c, uint64_t size, struct bench_alone *out);

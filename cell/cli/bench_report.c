@@ -96,6 +96,14 @@ static struct spread spread_of(const struct bench_report *r, size_t row, enum co
 	return s;
 }
 
+double bench_report_rate(const struct bench_report *r, const char *what)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (strcmp(r->rows[i].what, what) == 0)
+			return spread_of(r, i, RATE).median;
+	return 0;
+}
+
 /* --- printing ----------------------------------------------------------------------------------------- */
 
 static const char *cell_text(char out[24], double v, int digits)

@@ -50,8 +50,20 @@ static int unknown(const char *suite, const char *word, const char *close)
 	return CLI_USAGE;
 }
 
+/* "afscell bench", and with options only, is its first command: what people mean by it. */
+static const struct cli_command *usual(const struct cli_suite *s, int argc, char **argv)
+{
+	const char *close;
+	bool help = argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-help") == 0 || strcmp(argv[0], "-h") == 0);
+	bool plain = argc < 1 || (argv[0][0] == '-' && !help);
+	return plain && strcmp(s->name, "bench") == 0 ? cli_find("bench", "mount", &close) : NULL;
+}
+
 static int run_suite(const struct cli_suite *s, int argc, char **argv)
 {
+	const struct cli_command *plain = usual(s, argc, argv);
+	if (plain)
+		return run_command(plain, argc, argv);
 	if (argc < 1) {
 		cli_help_suite(s);
 		return CLI_USAGE;

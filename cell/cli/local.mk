@@ -13,3 +13,5 @@ cell_cli_libcli_a_SOURCES += %reldir%/vos.c %reldir%/vos.def %reldir%/vos.h %rel
 cell_cli_libcli_a_SOURCES += %reldir%/bos.c %reldir%/bos.def %reldir%/bos.h %reldir%/bos_salvage.c %reldir%/bos_show.c
 cell_cli_libcli_a_SOURCES += %reldir%/bench.c %reldir%/bench.def %reldir%/bench.h %reldir%/bench_load.c %reldir%/bench_raw.c \
 	%reldir%/bench_report.c %reldir%/bench_rx.def %reldir%/bench_rx.rpc %reldir%/bench_serve.c
+cell_cli_libcli_a_SOURCES += %reldir%/bench_html.c %reldir%/bench_mount.c %reldir%/bench_mount.h %reldir%/bench_place.c %reldir%/bench_sheet.c \
+	%reldir%/bench_tree.c %reldir%/bench_work.c
