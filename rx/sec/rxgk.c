@@ -22,15 +22,16 @@ enum {
 
 static struct rxgk *of(struct rx_sec *s) { return container_of(s, struct rxgk, sec); }
 
-static void gk_free(struct rx_sec *s)
+static void gk_wipe(struct rxgk *g)
 {
-	struct rxgk *g = of(s);
 	rxgk_free_keys(g);
 	mtx_fini(&g->lock);
 	mem_free(g->token);
 	explicit_bzero(g, sizeof(*g));
 	mem_free(g);
 }
+
+static void gk_free(struct rx_sec *s) { gk_wipe(of(s)); }
 
 static int32_t gk_code(const struct rx_sec *s, afs_err err)
 {
@@ -336,7 +337,7 @@ struct rx_sec *rxgk_client_new(
 	g->start = start;
 	g->token = mem_new_array(token->len + 1, uint8_t);
 	if (!g->token) {
-		gk_free(&g->sec);
+		gk_wipe(g);
 		return NULL;
 	}
 	memcpy(g->token, token->token, token->len);
