@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { POOL_BYTES = 512 << 20, RAW_SMALL = 1444, RAW_LARGE = 16376 };
@@ -32,23 +33,17 @@ struct bench_usage bench_usage_of(pid_t pid)
 {
 	struct bench_usage u = {0};
 	char path[80], line[1024];
-	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-	FILE *f = fopen(path, "r");
-	if (f && fgets(line, sizeof(line), f)) {
-		unsigned long user, sys;
-		const char *after = strrchr(line, ')'); /* the name may hold anything */
-		if (after && sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &sys) == 2)
-			u.cpu_us = (uint64_t)(user + sys) * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
-	}
-	if (f)
-		fclose(f);
+	clockid_t clock;
+	struct timespec t;
+	if (clock_getcpuclockid(pid, &clock) == 0 && clock_gettime(clock, &t) == 0) /* in ns; /proc counts ticks */
+		u.cpu_us = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 	snprintf(path, sizeof(path), "/proc/%ld/task", (long)pid);
 	DIR *d = opendir(path);
 	for (struct dirent *e; d && (e = readdir(d));) {
 		if (!isdigit((unsigned char)e->d_name[0]))
 			continue;
 		snprintf(path, sizeof(path), "/proc/%ld/task/%.16s/status", (long)pid, e->d_name);
-		f = fopen(path, "r");
+		FILE *f = fopen(path, "r");
 		unsigned long n;
 		while (f && fgets(line, sizeof(line), f))
 			if (sscanf(line, "voluntary_ctxt_switches: %lu", &n) == 1 ||

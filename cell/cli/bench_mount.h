@@ -70,6 +70,8 @@ void bm_places_remove(struct bm *b);
 /* Nothing of this file (or directory) is cached here any more, as far as the place can: AFS forgets it altogether,
  * any other place writes it back and drops the kernel's pages.  CLI_OK, or told. */
 int bm_forget(struct bm *b, const struct bm_place *p, const char *path);
+/* After the last bm_forget() before a measurement: the kernel is told afterwards, so give it a moment. */
+void bm_forgotten(const struct bm_place *p);
 /* The file's pages are on their medium, so that the next measurement does not pay for them. */
 void bm_settle(const char *path);
 /* Removes what is at `path` with all that is below; gives how many files that were, and -1 with errno. */

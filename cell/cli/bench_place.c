@@ -47,6 +47,12 @@ int bm_forget(struct bm *b, const struct bm_place *p, const char *path)
 	return CLI_OK;
 }
 
+void bm_forgotten(const struct bm_place *p)
+{
+	if (p->afs)
+		usleep(200000);
+}
+
 void bm_settle(const char *path)
 {
 	CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -141,21 +141,21 @@ void bm_limit(const struct bm *b, const struct bm_median *m, char out[BM_LIMIT])
 	if (strncmp(r->what, "compile", 7) == 0 && mine >= 0.8)
 		snprintf(out, BM_LIMIT, "The compiler: %.0f%% of the time is its own CPU.", MIN(mine, 1) * 100);
 	else if (from_memory(r) && mine >= 0.7 && theirs < 0.2)
-		snprintf(out, BM_LIMIT, "Memory: the kernel copies from its page cache, %.2f ms per MB, and nobody else is asked.", ms);
-	else if (transport > 0 && !from_memory(r) && rate >= 0.6 * transport)
+		snprintf(out, BM_LIMIT, "Memory: the kernel copies from its page cache, %.3g ms per MB, and nobody else is asked.", ms);
+	else if (transport > 0 && !from_memory(r) && rate >= 0.6 * transport && rate <= 1.1 * transport)
 		snprintf(out, BM_LIMIT, "The transport: Rx alone moves %.0f MB/s on this machine, without files.", transport);
 	else if (used >= 0.85 * cores)
-		snprintf(out, BM_LIMIT, "The processors: all %.0f are busy, %.2f ms per %s%s.", cores, ms, unit, where);
+		snprintf(out, BM_LIMIT, "The processors: all %.0f are busy, %.3g ms per %s%s.", cores, ms, unit, where);
 	else if (local > 0 && rate >= 0.7 * local)
-		snprintf(out, BM_LIMIT, "What limits local disk too: that does %.0f %s here, this %.2f times as much.", local,
+		snprintf(out, BM_LIMIT, "What limits local disk too: it does %.0f %s here, and this %.2f of that.", local,
 			r->unit == BM_MB ? "MB/s" : "files/s", rate / local);
 	else if (used >= 0.8)
-		snprintf(out, BM_LIMIT, "One step after the other: %.1f of %.0f processors are busy, %.2f ms per %s%s.", used, cores, ms, unit, where);
+		snprintf(out, BM_LIMIT, "One step after the other: %.1f of %.0f processors are busy, %.3g ms per %s%s.", used, cores, ms, unit, where);
 	else if (p->local)
 		snprintf(out, BM_LIMIT, "The disk: %.0f%% of the time no processor works for it.", 100 * (1 - MIN(used, 1)));
 	else
-		snprintf(out, BM_LIMIT, "Waiting: %.0f%% of the time no processor works for it; %.1f context switches per %s, and CPU of %.2f ms%s.",
-			100 * (1 - MIN(used, 1)), switches, unit, ms, where);
+		snprintf(out, BM_LIMIT, "Waiting: %.0f%% of the time no processor works for it; %.3g context switches and %.3g ms of CPU per %s%s.",
+			100 * (1 - MIN(used, 1)), switches, ms, unit, where);
 }
 
 size_t bm_remarks(const struct bm *b, char (*out)[BM_LIMIT], size_t cap)
@@ -242,7 +242,7 @@ static void print_row(const struct bm *b, const struct bm_median *m, const char 
 		snprintf(spread, sizeof(spread), "  %.0f-%.0f of %zu", 1 / m->most, 1 / m->least, m->runs);
 	if (local > 0 && !b->place[r->place].local)
 		snprintf(ratio, sizeof(ratio), "%.2f", bm_rate_number(m) / local);
-	printf("%-42s %-20.20s %14s%s %6s %8.2f %8.2f %8.1f %8.1f%s\n", title, b->place[r->place].label, bm_rate(rate, m), r->cut ? "*" : " ", ratio,
+	printf("%-47s %-20.20s %14s%s %6s %8.2f %8.2f %8.1f %8.1f%s\n", title, b->place[r->place].label, bm_rate(rate, m), r->cut ? "*" : " ", ratio,
 		(double)r->mine.cpu_us / 1000 / r->units, (double)r->theirs.cpu_us / 1000 / r->units, (double)r->mine.switches / r->units,
 		(double)r->theirs.switches / r->units, spread);
 }
@@ -276,8 +276,8 @@ int bm_print(const struct bm *b)
 	struct bm_median m;
 	char text[8][BM_LIMIT], title[96];
 	const char *bold = cli_colour(b->c, "1"), *plain = cli_colour(b->c, "0");
-	printf("%s%-42s %-20s %15s %6s %17s %17s%s\n", bold, "", "", "", "of", "CPU ms/unit", "switches/unit", plain);
-	printf("%s%-42s %-20s %15s %6s %8s %8s %8s %8s%s\n", bold, "what", "where", "rate", "local", "ours", "others'", "ours", "others'", plain);
+	printf("%s%-47s %-20s %15s %6s %17s %17s%s\n", bold, "", "", "", "of", "CPU ms/unit", "switches/unit", plain);
+	printf("%s%-47s %-20s %15s %6s %8s %8s %8s %8s%s\n", bold, "what", "where", "rate", "local", "ours", "others'", "ours", "others'", plain);
 	for (size_t i = 0; i < b->rows; i++)
 		if (first_of_what(b, i))
 			print_kind(b, &b->row[i]);

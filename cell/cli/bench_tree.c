@@ -31,8 +31,8 @@ static int put_file(struct bm *b, const char *path, const void *bytes, size_t n)
 	return close(last) == 0 ? CLI_OK : bm_fail(b, path, "close");
 }
 
-/* Every file and directory below `dir` (two levels, of our own making), `n` counting files; with `read` their content
- * too, else their attributes, as ls -l looks; with `forget` none of them stays cached. */
+/* Every file below `dir` (of our own making), counted in `n`: its attributes, as ls -l looks, or its content; or it
+ * and the directories do not stay cached. */
 enum walk { WALK_LIST, WALK_READ, WALK_FORGET };
 
 static int walk_one(struct bm *b, const struct bm_place *p, const char *path, enum walk how, long *n)
@@ -87,7 +87,9 @@ static int forget_tree(struct bm *b, size_t place, const char *dir)
 {
 	long n = 0;
 	cli_progress(b->c, "      %s: forgetting what is cached", b->place[place].label);
-	return walk(b, &b->place[place], dir, WALK_FORGET, MONO_NEVER, &n);
+	int status = walk(b, &b->place[place], dir, WALK_FORGET, MONO_NEVER, &n);
+	bm_forgotten(&b->place[place]);
+	return status;
 }
 
 /* --- small files ------------------------------------------------------------------------------------- */

@@ -152,7 +152,8 @@ static int write_and_close(struct bm *b, size_t place, const char *path, const c
 {
 	struct bm_span s;
 	struct bm_row row = {.what = sync ? "write 8K, fsync, close" : "write 8K", .cache = cache, .unit = BM_MB};
-	bm_begin(b, &s, place, row.what);
+	char title[96];
+	bm_begin(b, &s, place, bm_title(title, &row));
 	int fd = create(b, path);
 	if (fd < 0)
 		return CLI_FAILED;
@@ -185,6 +186,7 @@ int bm_stream(struct bm *b, size_t place, const char *cache)
 		status = write_and_close(b, place, path, cache, true, &length);
 	}
 	status = status ? status : bm_forget(b, p, path);
+	bm_forgotten(p);
 	status = status ? status : read_whole(b, place, path, length, (struct bm_row){.what = "read, cold", .cache = cache, .unit = BM_MB});
 	status = status ? status : read_whole(b, place, path, length, (struct bm_row){.what = "read, warm", .cache = cache, .unit = BM_MB});
 	bm_remove(path, MONO_NEVER); /* what stays is told when the directory goes */
@@ -213,6 +215,7 @@ int bm_dd(struct bm *b, size_t place, const char *cache)
 	if (!status) {
 		bm_end(b, &s, row);
 		status = bm_forget(b, p, path);
+		bm_forgotten(p);
 	}
 	row = (struct bm_row){.what = "dd 256K, read, cold", .cache = cache, .unit = BM_MB};
 	status = status ? status : read_whole(b, place, path, length, row);
