@@ -5,5 +5,5 @@ rx_sec_librxsec_a_SOURCES = \
 	%reldir%/fcrypt_wide.h %reldir%/kdf.c \
 	%reldir%/null.c %reldir%/rxgk.c %reldir%/rxgk.h %reldir%/rxgk_conn.h %reldir%/rxgk_packet.c \
 	%reldir%/rxkad.c %reldir%/rxkad.h %reldir%/rxkad_conn.h %reldir%/rxkad_packet.c \
-	%reldir%/security.h
+	%reldir%/security.h %reldir%/token.c %reldir%/token.h
 rx_sec_librxsec_a_CFLAGS = $(AM_CFLAGS) -Wconversion

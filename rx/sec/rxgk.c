@@ -342,5 +342,6 @@ struct rx_sec *rxgk_client_new(
 	}
 	memcpy(g->token, token->token, token->len);
 	g->token_len = token->len;
+	rxgk_make_room(g); /* calls write their first packets before the connection has its numbers */
 	return &g->sec;
 }

@@ -65,6 +65,8 @@ static inline void rxgk_put32(uint8_t *p, uint32_t v)
 
 /* The key of this connection with that number, for one usage; NULL: memory. */
 struct etype_key *rxgk_transport_key(const struct rxgk *g, uint32_t number, uint32_t usage);
+/* Sets header and trailer for the token's level. */
+void rxgk_make_room(struct rxgk *g);
 /* Terms, start, epoch and cid are known: take `number` as the current key and set the room that the
  * level needs.  AFS_ENOMEM. */
 afs_err rxgk_start_keys(struct rxgk *g, uint32_t number);

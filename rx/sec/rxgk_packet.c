@@ -113,14 +113,20 @@ static void wear(struct rxgk *g, size_t bytes, mono_ns at)
 		advance(g, number + 1, at);
 }
 
+void rxgk_make_room(struct rxgk *g)
+{
+	const bool crypt = g->terms.level == RX_LEVEL_CRYPT, auth = g->terms.level == RX_LEVEL_AUTH;
+	g->sec.header = crypt ? ETYPE_CONFOUNDER + RXGK_HEAD : auth ? g->etype->mac_len : 0;
+	g->sec.trailer = crypt ? g->etype->mac_len : 0;
+}
+
 afs_err rxgk_start_keys(struct rxgk *g, uint32_t number)
 {
 	const bool crypt = g->terms.level == RX_LEVEL_CRYPT, auth = g->terms.level == RX_LEVEL_AUTH;
 	if ((crypt || auth) && !make_key(g, number))
 		return AFS_ENOMEM;
 	atomic_store(&g->number, number);
-	g->sec.header = crypt ? ETYPE_CONFOUNDER + RXGK_HEAD : auth ? g->etype->mac_len : 0;
-	g->sec.trailer = crypt ? g->etype->mac_len : 0;
+	rxgk_make_room(g);
 	return AFS_OK;
 }
 
