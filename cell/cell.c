@@ -388,7 +388,7 @@ static afs_err port_connect(void *ctx, struct rx_addr to, struct rpc_conn **out)
 	if (!port)
 		return AFS_ERESTARTING;
 	afs_err err = c->keys ? keys_localauth(c->keys, &token) : AFS_ENOENT;
-	if (!err && !(cc.sec = rxkad_client_new(&token.kad, RX_LEVEL_CRYPT)))
+	if (!err && !(cc.sec = keys_token_client(&token.both, RX_LEVEL_CRYPT)))
 		err = AFS_ENOMEM;
 	if (err == AFS_OK || err == AFS_ENOENT)
 		err = rpc_conn_new(port, &cc, out);

@@ -32,7 +32,7 @@ static afs_err connect_all(struct self *s, const struct self_config *c, const st
 	CLEANUP(keys_token) struct keys_token token = {};
 	TRY(keys_localauth(c->keys, &token));
 	for (size_t i = 0; i < n; i++) {
-		struct rpc_conn_config cc = {.peer = to[i], .iface = iface, .sec = rxkad_client_new(&token.kad, c->level),
+		struct rpc_conn_config cc = {.peer = to[i], .iface = iface, .sec = keys_token_client(&token.both, c->level),
 			.dead_ns = SEC(5)};
 		if (!cc.sec)
 			return AFS_ENOMEM;

@@ -5,6 +5,8 @@
  * from the mount (attributes afs.cell and afs.fid) and so with his own rights on the way. */
 #include "cell/verbs.h"
 
+#include "cell/proto/token.h"
+
 #include "cell/base/text.h"
 #include "cell/cell_parts.h"
 #include "client/pioctl/pioctl.h"
@@ -41,6 +43,8 @@ static afs_err verb_realm(void *ctx, struct ctl_request *rq, json_t *out)
 	(void)rq;
 	json_object_set_new(out, "cell", json_string(c->conf->cell));
 	json_object_set_new(out, "realm", json_string(c->conf->realm.name));
+	static const char *const classes[] = {[CONF_CLASS_ANY] = "any", [CONF_CLASS_RXGK] = "rxgk", [CONF_CLASS_RXKAD] = "rxkad"};
+	json_object_set_new(out, "class", json_string(classes[c->conf->client.security_class]));
 	if (c->realm) {
 		CLEANUP(str) char *path = mem_printf("%s/krb5.conf", c->conf->run);
 		if (!path)
@@ -71,23 +75,22 @@ static afs_err verb_token_set(void *ctx, struct ctl_request *rq, json_t *out)
 	struct client *client;
 	TRY(client_of(c, rq, &client));
 	const char *cell = ctl_str(rq, "cell"), *name = ctl_str(rq, "name"),
-		   *key = ctl_str(rq, "key"), *ticket = ctl_str(rq, "ticket");
-	enum { TICKET_MAX = 12000 };
-	CLEANUP(heap) uint8_t *bytes = mem_alloc(TICKET_MAX, 1);
+		   *set = ctl_str(rq, "set");
+	CLEANUP(arena) struct arena arena;
+	arena_init(&arena, TOKEN_BLOB_MAX);
+	CLEANUP(heap) uint8_t *bytes = mem_alloc(TOKEN_BLOB_MAX, 1);
+	struct token_blob blob;
+	size_t n;
 	if (!bytes)
 		return AFS_ENOMEM;
-	struct client_token token = {.cell = cell,
-		.name = name,
-		.kad = {.kvno = (int32_t)ctl_int(rq, "kvno", -1),
-			.ticket = bytes,
-			.begins = ctl_int(rq, "begins", 0),
-			.expires = ctl_int(rq, "expires", 0)}};
-	if (!cell || !name || !key || !ticket || token.kad.kvno < 0 ||
-		unhex(key, token.kad.session_key, 8) != 8 ||
-		!(token.kad.ticket_len = unhex(ticket, bytes, TICKET_MAX)))
+	if (!cell || !name || !set || !(n = unhex(set, bytes, TOKEN_BLOB_MAX)) || token_blob_get(bytes, n, &arena, &blob) != AFS_OK ||
+		strcasecmp(blob.cell, cell) != 0)
 		return ctl_refuse(rq, AFS_EINVAL, "that is no token");
+	struct client_token token = {.cell = cell, .name = name, .both = blob.token};
 	afs_err err = client_token_set(client, who(ctx, rq), &token);
 	explicit_bzero(&token, sizeof(token));
+	explicit_bzero(&blob, sizeof(blob));
+	explicit_bzero(bytes, TOKEN_BLOB_MAX);
 	if (err == AFS_ENOENT)
 		return ctl_refuse(rq, err, "%s: the cache manager does not know this cell", cell);
 	return refuse(rq, err);
@@ -123,8 +126,9 @@ static afs_err verb_token_list(void *ctx, struct ctl_request *rq, json_t *out)
 	json_t *tokens = json_array();
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(tokens,
-			json_pack("{s:s, s:s, s:o, s:I, s:I, s:b}", "cell", list[i].cell, "name",
-				list[i].name, "afs_id", id_of_principal(ctx, list[i].cell, list[i].name), "begins", (json_int_t)list[i].begins, "expires",
+			json_pack("{s:s, s:s, s:b, s:b, s:s*, s:o, s:I, s:I, s:b}", "cell", list[i].cell, "name",
+				list[i].name, "rxkad", list[i].rxkad, "rxgk", list[i].rxgk, "level",
+				list[i].rxgk ? rx_level_text(list[i].level) : NULL, "afs_id", id_of_principal(ctx, list[i].cell, list[i].name), "begins", (json_int_t)list[i].begins, "expires",
 				(json_int_t)list[i].expires, "expired", list[i].expired));
 	json_object_set_new(out, "tokens", tokens);
 	return AFS_OK;

@@ -21,7 +21,7 @@
 #include "cell/proto/fid.h"
 #include "client/ports.h"
 #include "rx/rpc/rpc.h"
-#include "rx/sec/rxkad.h"
+#include "rx/sec/token.h"
 
 #include <sys/types.h>
 
@@ -70,14 +70,22 @@ const char *client_mounted_at(struct client *c);
 struct client_token {
 	const char *cell;
 	const char *name;       /* for people: the principal it was made from */
-	struct rxkad_token kad; /* copied with its ticket */
+	union {                 /* copied with its bytes; `both` names the pair */
+		struct rx_token both;
+		struct {
+			struct rxkad_token kad; /* what stock tools can be told */
+			struct rxgk_token gk;   /* what connections are made with, when there is one */
+		};
+	};
 };
-/* Replaces the user's token for that cell.  AFS_ENOENT: unknown cell; AFS_EEXPIRED; AFS_ETICKETLEN. */
+/* Replaces the user's tokens for that cell.  AFS_ENOENT: unknown cell; AFS_EEXPIRED; AFS_ETICKETLEN. */
 afs_err client_token_set(struct client *c, uid_t uid, const struct client_token *token);
 struct client_token_info {
 	char cell[RX_NAME_MAX], name[RX_NAME_MAX * 2];
 	wall_ns begins, expires;
 	bool expired;
+	bool rxkad, rxgk;        /* classes that are there */
+	enum rx_sec_level level; /* of rxgk */
 };
 /* The number of tokens of a user; fills at most `cap` rows. */
 size_t client_token_list(struct client *c, uid_t uid, struct client_token_info *out, size_t cap);

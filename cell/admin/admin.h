@@ -18,6 +18,8 @@
 
 struct admin;
 struct keys_token;
+struct keys_aklog;
+struct rx_token;
 
 enum admin_auth {
 	ADMIN_TOKEN,     /* the caller's: from the cache manager, else from his Kerberos tickets, else none */
@@ -25,6 +27,8 @@ enum admin_auth {
 	ADMIN_NOAUTH,
 	ADMIN_GIVEN,     /* the one in the configuration */
 };
+/* What tokens are made of tickets: rxgk's where the cell offers it, and rxkad's as well; or one and no other. */
+enum admin_class { ADMIN_ANY, ADMIN_RXGK, ADMIN_RXKAD };
 enum admin_service { ADMIN_VL, ADMIN_PT, ADMIN_VOL, ADMIN_BOS, ADMIN_SERVICES };
 
 /* The cell of an afscell configuration. */
@@ -43,6 +47,7 @@ struct admin_config {
 	const char *openafs;         /* directory with CellServDB and ThisCell; with localauth,
 	                                its server/ (or itself) with KeyFileExt */
 	enum admin_auth auth;
+	enum admin_class class;      /* of ADMIN_TOKEN, from tickets */
 	const struct keys_token *token; /* ADMIN_GIVEN: for this cell */
 	bool names;                  /* print names of servers, not addresses */
 };
@@ -58,7 +63,10 @@ const char *admin_cell(const struct admin *a);
  * calls are anonymous. */
 bool admin_authenticated(const struct admin *a, const char **who);
 /* What calls prove, NULL for nothing; as long as `a` lives. */
-const struct rxkad_token *admin_token(const struct admin *a);
+const struct rx_token *admin_token(const struct admin *a);
+/* Tokens for this cell from Kerberos tickets (want->cell is not looked at); errors as of keys_aklog and of
+ * negotiate.h.  `note` gets a sentence when ADMIN_ANY gave rxkad alone. */
+afs_err admin_get_token(struct admin *a, const struct keys_aklog *want, enum admin_class class, struct keys_token *out, struct buf *note, struct buf *why);
 /* The port of a service in this cell. */
 uint16_t admin_port(const struct admin *a, enum admin_service service);
 /* Database servers in order. */

@@ -35,8 +35,11 @@ afs_err keyfile_parse(const uint8_t *p, size_t len, struct keys *keys);
 struct token_want {
 	const struct admin_config *config;
 	const char *cell;
-	struct rpc_port *port; /* to ask a cache manager from */
+	struct rpc_port *port; /* to ask a cache manager from, and servers */
+	const uint32_t *ips;   /* database servers */
+	size_t ip_count;
+	uint16_t server_port;  /* of the negotiation */
 };
-/* A token, or none: then `who` says why not.  AFS_OK with out->ticket NULL: go on without.  Errors are
+/* A token, or none: then `who` says why not.  AFS_OK with none: go on without.  Errors are
  * for localauth only. */
 afs_err token_find(const struct token_want *want, struct keys_token *out, struct buf *who, struct buf *why);

@@ -2,6 +2,7 @@
 #include "cell/admin/manager.h"
 
 #include "cell/proto/rmt.h"
+#include "cell/proto/token.h"
 #include "rx/io/port.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 #define RPC_ROWS "cell/proto/rmt.rpc"
 #include "rx/xdr/iface_pass.h"
 
-enum { RXKAD = 2, POOL_MAX = 1 << 20, ANSWER_MAX = 1 << 20, BLOB_MAX = 16384 };
+enum { POOL_MAX = 1 << 20, ANSWER_MAX = 1 << 20 };
 
 struct manager {
 	struct rx_buf_pool *pool;
@@ -90,24 +91,19 @@ afs_err manager_put(struct manager *m, const struct keys_token *t, int32_t afs_i
 {
 	CLEANUP(arena) struct arena arena;
 	arena_init(&arena, ANSWER_MAX);
-	uint8_t one[BLOB_MAX], all[BLOB_MAX];
-	struct tokenRxkad kad = {.type = RXKAD, .viceid = afs_id, .kvno = t->kad.kvno, .begintime = clk_wire_sec(t->kad.begins),
-		.endtime = clk_wire_sec(t->kad.expires), .ticket = {t->kad.ticket, (uint32_t)t->kad.ticket_len}};
+	uint8_t blob[TOKEN_BLOB_MAX];
+	size_t n;
+	struct rx_token token = t->both;
 	/* a lifetime of odd seconds says that the id is one of AFS, not of this machine */
-	if (kad.begintime && ((kad.endtime - kad.begintime) & 1) != (afs_id != 0))
-		kad.begintime--;
-	memcpy(kad.key, t->kad.session_key, sizeof(kad.key));
-	struct xdr_out x = {.p = one, .end = one + sizeof(one)};
-	xdr_put_tokenRxkad(&x, &kad);
-	struct tokenOpaque token = {{one, (uint32_t)(x.p - one)}};
-	struct setTokenData set = {.cell = XDR_STR_OF(t->cell), .tokens = {&token, 1}};
-	struct xdr_out y = {.p = all, .end = all + sizeof(all)};
-	xdr_put_setTokenData(&y, &set);
+	uint32_t begins = clk_wire_sec(token.kad.begins);
+	if (begins && ((clk_wire_sec(token.kad.expires) - begins) & 1) != (afs_id != 0))
+		token.kad.begins = SEC((int64_t)begins - 1);
 	struct rmt_pioctl_out out = {};
-	afs_err err = x.err || y.err ? AFS_ETICKETLEN : ask(m, PIOCTL_SETTOK2, all, (size_t)(y.p - all), &out, &arena, why);
-	explicit_bzero(one, sizeof(one));
-	explicit_bzero(all, sizeof(all));
-	explicit_bzero(&kad, sizeof(kad));
+	afs_err err = token_blob_put(&token, t->cell, afs_id, blob, sizeof(blob), &n);
+	if (err == AFS_OK)
+		err = ask(m, PIOCTL_SETTOK2, blob, n, &out, &arena, why);
+	explicit_bzero(blob, sizeof(blob));
+	explicit_bzero(&token, sizeof(token));
 	if (err == AFS_ENOENT)
 		buf_printf(why, "%s: the cache manager does not know this cell", t->cell);
 	return err;
@@ -115,28 +111,18 @@ afs_err manager_put(struct manager *m, const struct keys_token *t, int32_t afs_i
 
 static afs_err read_token(const struct rmt_pioctl_out *in, struct arena *arena, struct manager_token *out)
 {
-	struct xdr_in x = {in->OutData.p, in->OutData.p + in->OutData.len, arena, AFS_OK};
-	struct setTokenData set = {};
-	xdr_get_setTokenData(&x, &set);
-	if (x.err || set.cell.len >= sizeof(out->cell))
-		return AFS_EDECODE;
-	*out = (struct manager_token){};
-	memcpy(out->cell, set.cell.p, set.cell.len);
-	for (uint32_t i = 0; i < set.tokens.n; i++) {
-		struct xdr_bytes b = set.tokens.v[i].token;
-		struct xdr_in y = {b.p, b.p + b.len, arena, AFS_OK};
-		struct tokenRxkad t = {};
-		if (b.len < 4 || be32_get(b.p) != RXKAD)
-			continue;
-		xdr_get_tokenRxkad(&y, &t);
-		if (y.err)
-			return AFS_EDECODE;
-		out->id_told = (t.endtime - t.begintime) & 1;
-		out->afs_id = out->id_told ? t.viceid : 0;
-		out->begins = SEC((int64_t)t.begintime);
-		out->expires = SEC((int64_t)t.endtime);
-		explicit_bzero(&t, sizeof(t));
-	}
+	struct token_blob blob = {};
+	afs_err err = token_blob_get(in->OutData.p, in->OutData.len, arena, &blob);
+	if (err == AFS_ENOENT) /* of a class that nobody here knows: there is one, and nothing to tell of it */
+		err = AFS_EDECODE;
+	TRY(err);
+	const struct rxkad_token *kad = &blob.token.kad;
+	*out = (struct manager_token){.rxkad = rx_token_has_kad(&blob.token), .rxgk = rx_token_has_gk(&blob.token), .level = blob.token.gk.terms.level,
+		.begins = kad->begins, .expires = rx_token_expires(&blob.token)};
+	memcpy(out->cell, blob.cell, sizeof(out->cell));
+	out->id_told = (clk_wire_sec(kad->expires) - clk_wire_sec(kad->begins)) & 1;
+	out->afs_id = out->id_told ? blob.viceid : 0;
+	explicit_bzero(&blob, sizeof(blob));
 	return AFS_OK;
 }
 

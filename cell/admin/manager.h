@@ -21,6 +21,8 @@ struct manager_token {
 	char cell[RX_NAME_MAX];
 	int32_t afs_id;       /* when id_told */
 	bool id_told;
+	bool rxkad, rxgk;        /* classes */
+	enum rx_sec_level level; /* of rxgk */
 	wall_ns begins, expires;
 };
 /* `afs_id` 0: not known.  All of these wait for the manager; `why` gets a sentence.  AFS_ENOENT: it does not know the cell, or there is

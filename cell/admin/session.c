@@ -4,6 +4,7 @@
  * Connections are made when first needed and kept; every one proves the same caller, encrypted. */
 #include "cell/admin/session.h"
 
+#include "cell/admin/negotiate.h"
 #include "cell/base/text.h"
 #include "cell/proto/abort.h"
 #include "cell/proto/bos.h"
@@ -79,7 +80,7 @@ afs_err admin_open(const struct admin_config *config, struct admin **out, struct
 	a->names = config->names;
 	TRY(find_cell(a, config, why));
 	TRY(open_rx(a, why));
-	struct token_want want = {config, a->cell, a->rx};
+	struct token_want want = {config, a->cell, a->rx, a->db_ips, a->db_count, a->port[ADMIN_PT]};
 	TRY(token_find(&want, &a->token, &a->who, why));
 	*out = TAKE(a);
 	return AFS_OK;
@@ -116,10 +117,19 @@ const char *admin_cell(const struct admin *a) { return a->cell; }
 bool admin_authenticated(const struct admin *a, const char **who)
 {
 	*who = a->who.data ? a->who.data : "";
-	return a->token.ticket;
+	return rx_token_any(&a->token.both);
 }
 
-const struct rxkad_token *admin_token(const struct admin *a) { return a->token.ticket ? &a->token.kad : NULL; }
+const struct rx_token *admin_token(const struct admin *a) { return rx_token_any(&a->token.both) ? &a->token.both : NULL; }
+
+afs_err admin_get_token(struct admin *a, const struct keys_aklog *ticket, enum admin_class class, struct keys_token *out, struct buf *note, struct buf *why)
+{
+	struct negotiate_want want = {.ticket = *ticket, .level = RX_LEVEL_CRYPT, .port = a->rx, .ips = a->db_ips, .ip_count = a->db_count,
+		.server_port = a->port[ADMIN_PT]};
+	want.ticket.cell = a->cell;
+	return negotiate_class(&want, class, out, note, why);
+}
+
 uint16_t admin_port(const struct admin *a, enum admin_service service) { return a->port[service]; }
 
 size_t admin_db_servers(const struct admin *a, const uint32_t **ips)
@@ -138,7 +148,7 @@ afs_err admin_conn(struct admin *a, uint32_t ip, enum admin_service service, str
 			return AFS_OK;
 		}
 	struct rpc_conn_config cc = {.peer = {.ip = ip, .port = a->port[service]}, .iface = services[service].iface};
-	if (a->token.ticket && !(cc.sec = rxkad_client_new(&a->token.kad, RX_LEVEL_CRYPT)))
+	if (rx_token_any(&a->token.both) && !(cc.sec = keys_token_client(&a->token.both, RX_LEVEL_CRYPT)))
 		return AFS_ENOMEM;
 	struct session_conn *c = mem_new(struct session_conn);
 	if (!c) {
@@ -233,7 +243,7 @@ afs_err admin_refuse(struct admin *a, afs_err err, const char *fmt, ...)
 static void advise(struct admin *a, afs_err err)
 {
 	if (err == AFS_EACCESS || err == AFS_EPERM) {
-		if (a->token.ticket)
+		if (rx_token_any(&a->token.both))
 			buf_printf(&a->why, "; the caller is %s", a->who.data);
 		else
 			buf_puts(&a->why, "; the call was anonymous: get tickets of an administrator (kinit), or use "

@@ -32,7 +32,7 @@ struct admin {
 	uint16_t port[ADMIN_SERVICES];
 	struct rx_buf_pool *pool;
 	struct rpc_port *rx;
-	struct keys_token token;      /* ticket NULL: anonymous */
+	struct keys_token token;      /* none: anonymous */
 	struct buf who, why;
 	int32_t code;
 	const struct rpc_proc *proc;  /* of the last call; NULL: `why` alone is the reason */

@@ -4,7 +4,9 @@
 #include "cell/admin/inside.h"
 
 #include "cell/base/text.h"
+#include "cell/admin/negotiate.h"
 #include "cell/proto/rmt.h"
+#include "cell/proto/token.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -88,33 +90,20 @@ static bool manager(const struct token_want *want, struct rx_addr *out)
 	return true;
 }
 
-/* The token set of GETTOK2: the first rxkad token in it. */
-static afs_err read_tokens(const struct rmt_pioctl_out *out, struct arena *arena, struct keys_token *token)
+/* The token set of GETTOK2, kept with bytes of its own; what is of another class than is wanted is not used. */
+static afs_err read_tokens(const struct rmt_pioctl_out *out, struct arena *arena, enum admin_class class, struct keys_token *token)
 {
-	struct xdr_in x = {out->OutData.p, out->OutData.p + out->OutData.len, arena, AFS_OK};
-	struct setTokenData set;
-	xdr_get_setTokenData(&x, &set);
-	if (x.err)
-		return AFS_EDECODE;
-	for (uint32_t i = 0; i < set.tokens.n; i++) {
-		struct xdr_bytes b = set.tokens.v[i].token;
-		struct xdr_in y = {b.p, b.p + b.len, arena, AFS_OK};
-		struct tokenRxkad t;
-		if (b.len < 4 || be32_get(b.p) != TOKEN_RXKAD)
-			continue;
-		xdr_get_tokenRxkad(&y, &t);
-		if (y.err)
-			return AFS_EDECODE;
-		token->ticket = mem_alloc(1, t.ticket.len ? t.ticket.len : 1);
-		if (!token->ticket)
-			return AFS_ENOMEM;
-		memcpy(token->ticket, t.ticket.p, t.ticket.len);
-		token->kad = (struct rxkad_token){.kvno = t.kvno, .ticket = token->ticket, .ticket_len = t.ticket.len,
-			.begins = SEC((int64_t)t.begintime), .expires = SEC((int64_t)t.endtime)};
-		memcpy(token->kad.session_key, t.key, sizeof(t.key));
-		return AFS_OK;
-	}
-	return AFS_ENOENT;
+	struct token_blob blob;
+	TRY(token_blob_get(out->OutData.p, out->OutData.len, arena, &blob));
+	struct keys_token borrowed = {.both = blob.token};
+	if (class == ADMIN_RXGK)
+		borrowed.kad = (struct rxkad_token){};
+	if (class == ADMIN_RXKAD)
+		borrowed.gk = (struct rxgk_token){};
+	afs_err err = rx_token_any(&borrowed.both) ? keys_token_copy(&borrowed, token) : AFS_ENOENT;
+	explicit_bzero(&blob, sizeof(blob));
+	explicit_bzero(&borrowed, sizeof(borrowed));
+	return err;
 }
 
 static afs_err from_manager(const struct token_want *want, struct keys_token *out)
@@ -134,7 +123,7 @@ static afs_err from_manager(const struct token_want *want, struct keys_token *ou
 	afs_err err = rmt_call_pioctl(conn, &in, &answer, &res);
 	rpc_conn_unref(conn);
 	TRY(err);
-	return answer.errornumber ? AFS_ENOENT : read_tokens(&answer, &arena, out);
+	return answer.errornumber ? AFS_ENOENT : read_tokens(&answer, &arena, want->config->class, out);
 }
 
 /* A copy of the token that whoever opens the cell gave.  One for another cell proves nothing here. */
@@ -145,13 +134,7 @@ static afs_err given(const struct token_want *want, struct keys_token *out, stru
 		buf_printf(who, "the token is for %s", t->cell);
 		return AFS_OK;
 	}
-	uint8_t *ticket = mem_alloc(1, t->kad.ticket_len ? t->kad.ticket_len : 1);
-	if (!ticket)
-		return AFS_ENOMEM;
-	memcpy(ticket, t->kad.ticket, t->kad.ticket_len);
-	*out = *t;
-	out->ticket = ticket;
-	out->kad.ticket = ticket;
+	TRY(keys_token_copy(t, out));
 	buf_printf(who, "%s%s%s@%s", t->name, t->instance[0] ? "/" : "", t->instance, t->realm);
 	return AFS_OK;
 }
@@ -177,10 +160,13 @@ afs_err token_find(const struct token_want *want, struct keys_token *out, struct
 	const char *env = getenv("KRB5_CONFIG");
 	struct keys_aklog aklog = {.cell = want->cell, .realm = ours ? own->realm : NULL,
 		.krb5_conf = ours && !(env && *env) ? own->krb5_conf : NULL};
-	CLEANUP(buf) struct buf reason = {};
-	afs_err err = keys_aklog(&aklog, out, &reason);
+	CLEANUP(buf) struct buf reason = {}, note = {};
+	const struct negotiate_want negotiation = {.ticket = aklog, .level = RX_LEVEL_CRYPT, .port = want->port, .ips = want->ips,
+		.ip_count = want->ip_count, .server_port = want->server_port};
+	afs_err err = negotiate_class(&negotiation, want->config->class, out, &note, &reason);
 	if (err == AFS_OK)
-		buf_printf(who, "%s%s%s@%s", out->name, out->instance[0] ? "/" : "", out->instance, out->realm);
+		buf_printf(who, "%s%s%s@%s%s%s%s", out->name, out->instance[0] ? "/" : "", out->instance, out->realm, note.len ? " (" : "",
+			note.len ? note.data : "", note.len ? ")" : "");
 	else
 		buf_printf(who, "no token, and no ticket to make one: %s", reason.data ? reason.data : afs_err_text(err));
 	return AFS_OK;

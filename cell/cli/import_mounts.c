@@ -59,10 +59,10 @@ static afs_err start(struct walk *w)
 	struct rpc_port_config pc = {.name = "import", .services = &callbacks, .service_count = 1, .workers = w->workers, .pool = w->pool};
 	TRY(rpc_port_open(&pc, &w->port));
 	TRY(client_start(w->client, w->port));
-	const struct rxkad_token *kad = admin_token(w->m->a);
-	if (!kad)
+	const struct rx_token *both = admin_token(w->m->a);
+	if (!both)
 		return AFS_OK;
-	struct client_token token = {.cell = admin_cell(w->m->a), .name = "import", .kad = *kad};
+	struct client_token token = {.cell = admin_cell(w->m->a), .name = "import", .both = *both};
 	return client_token_set(w->client, getuid(), &token);
 }
 

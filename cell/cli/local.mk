@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 noinst_LIBRARIES += cell/cli/libcli.a
-cell_cli_libcli_a_SOURCES = %reldir%/acl_text.c %reldir%/acl_text.h %reldir%/call.c %reldir%/cli.c %reldir%/cli.h %reldir%/completion.c %reldir%/commands.def %reldir%/fs.c %reldir%/fs.def %reldir%/fs_more.c %reldir%/help.c %reldir%/life.c %reldir%/login.c \
+cell_cli_libcli_a_SOURCES = %reldir%/acl_text.c %reldir%/acl_text.h %reldir%/call.c %reldir%/cli.c %reldir%/cli.h %reldir%/completion.c %reldir%/commands.def %reldir%/fs.c %reldir%/fs.def %reldir%/fs_more.c %reldir%/help.c %reldir%/life.c %reldir%/keyring.c %reldir%/keyring.h %reldir%/login.c \
 	%reldir%/handlers.h %reldir%/parse.c %reldir%/parse.h %reldir%/table.c %reldir%/tokens.c
 cell_cli_libcli_a_SOURCES += %reldir%/debug.h %reldir%/doctor.c %reldir%/rxdebug.c %reldir%/udebug.c
 cell_cli_libcli_a_SOURCES += %reldir%/import.c %reldir%/import.h %reldir%/import_mounts.c

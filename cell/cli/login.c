@@ -6,9 +6,11 @@
 #include "cell/admin/calls.h"
 #include "cell/admin/manager.h"
 #include "cell/cli/handlers.h"
+#include "cell/cli/keyring.h"
 #include "cell/cli/suite.h"
 #include "cell/keys/keys.h"
 #include "cell/proto/pt.h"
+#include "cell/proto/token.h"
 #include "cell/secret.h"
 
 #include <ctype.h>
@@ -38,14 +40,17 @@ static char *hex(const uint8_t *p, size_t n)
 static json_t *token_json(const struct keys_token *t)
 {
 	char name[NAME_MAX_];
+	uint8_t blob[TOKEN_BLOB_MAX];
+	size_t n;
 	snprintf(name, sizeof(name), "%s%s%s@%s", t->name, *t->instance ? "/" : "", t->instance, t->realm);
-	CLEANUP(str) char *key = hex(t->kad.session_key, sizeof(t->kad.session_key));
-	CLEANUP(str) char *ticket = hex(t->kad.ticket, t->kad.ticket_len);
-	if (!key || !ticket)
+	if (token_blob_put(&t->both, t->cell, 0, blob, sizeof(blob), &n) != AFS_OK)
 		return NULL;
-	json_t *o = json_pack("{s:s, s:s, s:i, s:s, s:s, s:I, s:I}", "cell", t->cell, "name", name, "kvno", t->kad.kvno, "key", key,
-		"ticket", ticket, "begins", (json_int_t)t->kad.begins, "expires", (json_int_t)t->kad.expires);
-	explicit_bzero(key, strlen(key));
+	CLEANUP(str) char *set = hex(blob, n);
+	explicit_bzero(blob, sizeof(blob));
+	if (!set)
+		return NULL;
+	json_t *o = json_pack("{s:s, s:s, s:s}", "cell", t->cell, "name", name, "set", set);
+	explicit_bzero(set, strlen(set));
 	return o;
 }
 
@@ -55,7 +60,8 @@ struct login {
 	struct cli *c;
 	json_t *own;          /* what the running cell says of itself: cell, realm, krb5_conf */
 	const char *krb5_conf; /* NULL: the system's, or what the user set */
-	bool prdb, debug;
+	enum admin_class class;
+	bool prdb, debug, keyring;
 	json_t *done;         /* tokens that were got, for --json */
 	struct manager *manager; /* NULL: the running cell's */
 };
@@ -120,9 +126,13 @@ static int32_t resolve(struct login *l, const struct keys_token *t)
 	return 0;
 }
 
-/* To the cache manager that AFSSERVER names, else to the running cell's. */
+/* To the kernel, the cache manager that AFSSERVER names, or the running cell's. */
 static int hand_over(struct login *l, const struct keys_token *t, int32_t id)
 {
+	if (l->keyring) {
+		CLEANUP(buf) struct buf why = {};
+		return keyring_add(t, &why) == AFS_OK ? CLI_OK : cli_fail(l->c, "%s", why.len ? why.data : "out of memory");
+	}
 	if (l->manager) {
 		CLEANUP(buf) struct buf why = {};
 		afs_err err = manager_put(l->manager, t, id, &why);
@@ -130,7 +140,33 @@ static int hand_over(struct login *l, const struct keys_token *t, int32_t id)
 	}
 	CLEANUP(json) json_t *reply = NULL;
 	json_t *args = token_json(t);
-	return args ? cli_ask(l->c, "token.set", args, &reply) : cli_fail(l->c, "out of memory");
+	return args ? cli_ask(l->c, "token.set", args, &reply) : cli_fail(l->c, "the tokens do not fit: is there a large PAC in the ticket?");
+}
+
+/* Tokens of the class that is wanted.  A cache manager elsewhere, of whatever make, is sent rxkad's unless rxgk is
+ * asked for by name: a stock one refuses a set with anything else in it. */
+static afs_err get(struct login *l, const struct keys_aklog *want, struct keys_token *out, struct buf *why)
+{
+	CLEANUP(admin) struct admin *a = NULL;
+	CLEANUP(buf) struct buf note = {};
+	if (l->class == ADMIN_RXKAD || (l->class == ADMIN_ANY && l->manager)) {
+		if (l->class == ADMIN_ANY)
+			debug(l, "rxkad, which every cache manager that AFSSERVER can name understands; -class rxgk sends another.");
+		return keys_aklog(want, out, why);
+	}
+	if (suite_find_cell(l->c, want->cell, &a, &note) != CLI_OK) {
+		if (l->class == ADMIN_RXGK) {
+			buf_printf(why, "rxgk is negotiated with the cell's database servers: %s", note.len ? note.data : "which cannot be found");
+			return AFS_ENOENT;
+		}
+		cli_warn(l->c, "%s: a token of rxkad, as rxgk's is negotiated with the cell's database servers: %s", want->cell,
+			note.len ? note.data : "which cannot be found");
+		return keys_aklog(want, out, why);
+	}
+	afs_err err = admin_get_token(a, want, l->class, out, &note, why);
+	if (err == AFS_OK && note.len)
+		cli_warn(l->c, "%s: a token of %s", want->cell, note.data);
+	return err;
 }
 
 /* A token for `cell` from the tickets in `ccache` (NULL: the user's), to the cache manager. */
@@ -141,13 +177,15 @@ static int one_cell(struct login *l, const char *cell, const char *realm, const 
 	CLEANUP(buf) struct buf why = {};
 	CLEANUP(keys_token) struct keys_token token = {};
 	debug(l, "Authenticating to cell %s.", cell);
-	afs_err err = keys_aklog(&want, &token, &why);
+	afs_err err = get(l, &want, &token, &why);
 	if (err != AFS_OK)
 		return cli_fail(l->c, "%s", why.data && why.len ? why.data : afs_err_text(err));
+	const char *class = rx_token_has_gk(&token.both) ? "rxgk" : "rxkad";
 	debug(l, "Ticket of %s%s%s@%s with kvno %d.", token.name, *token.instance ? "/" : "", token.instance, token.realm, token.kad.kvno);
+	debug(l, "Connections use %s%s%s.", class, rx_token_has_gk(&token.both) ? ", level " : "", rx_token_has_gk(&token.both) ? rx_level_text(token.gk.terms.level) : "");
 	int status = hand_over(l, &token, l->prdb ? resolve(l, &token) : 0);
 	if (status == CLI_OK)
-		json_array_append_new(l->done, json_pack("{s:s, s:I}", "cell", token.cell, "expires", (json_int_t)token.kad.expires));
+		json_array_append_new(l->done, json_pack("{s:s, s:s, s:I}", "cell", token.cell, "class", class, "expires", (json_int_t)rx_token_expires(&token.both)));
 	return status;
 }
 
@@ -160,17 +198,31 @@ static int begin_far(struct login *l, struct cli *c)
 	if (status != CLI_OK)
 		return status;
 	l->own = json_pack("{s:s}", "cell", admin_cell(a));
-	if (manager_open(&l->manager, &why) != AFS_OK)
+	if (!l->keyring && manager_open(&l->manager, &why) != AFS_OK)
 		return cli_fail(c, "%s", why.len ? why.data : "no UDP port can be opened");
 	return CLI_OK;
 }
 
-static int begin(struct login *l, struct cli *c)
+/* "any" for a cell that says nothing. */
+static bool class_named(const char *text, enum admin_class *out)
 {
-	*l = (struct login){.c = c, .done = json_array(), .prdb = !cli_has(c, "noprdb")};
-	int status = manager_named() ? begin_far(l, c) : cli_ask(c, "token.realm", NULL, &l->own);
+	static const char *const names[] = {[ADMIN_ANY] = "any", [ADMIN_RXGK] = "rxgk", [ADMIN_RXKAD] = "rxkad"};
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcmp(text ? text : "any", names[i]) == 0) {
+			*out = (enum admin_class)i;
+			return true;
+		}
+	return false;
+}
+
+static int begin(struct login *l, struct cli *c, bool keyring)
+{
+	*l = (struct login){.c = c, .done = json_array(), .prdb = !cli_has(c, "noprdb"), .keyring = keyring};
+	int status = keyring || manager_named() ? begin_far(l, c) : cli_ask(c, "token.realm", NULL, &l->own);
 	if (status == CLI_OK && !string(l->own, "cell"))
 		status = cli_fail(c, "the running cell does not say its name");
+	if (status == CLI_OK && !class_named(string(l->own, "class"), &l->class))
+		status = cli_fail(c, "the running cell wants tokens of the class \"%s\", which this afscell does not know", string(l->own, "class"));
 	/* the cell's own realm is found without any setting; what the user set comes first */
 	if (status == CLI_OK && !getenv("KRB5_CONFIG"))
 		l->krb5_conf = string(l->own, "krb5_conf");
@@ -235,7 +287,9 @@ int cli_aklog(struct cli *c)
 	CLEANUP(login) struct login l = {};
 	int status = refuse_old(c);
 	if (status == CLI_OK)
-		status = begin(&l, c);
+		status = begin(&l, c, cli_has(c, "keyring"));
+	if (status == CLI_OK && cli_value(c, "class") && !class_named(cli_value(c, "class"), &l.class))
+		status = cli_misuse(c, "-class %s: any, rxgk or rxkad", cli_value(c, "class"));
 	if (status != CLI_OK)
 		return status;
 	l.debug = cli_has(c, "d");
@@ -293,7 +347,7 @@ int cli_klog(struct cli *c)
 	if (status == CLI_OK && cli_has(c, "unwrap"))
 		status = cli_misuse(c, "-unwrap: Kerberos 4 is not done here");
 	if (status == CLI_OK)
-		status = begin(&l, c);
+		status = begin(&l, c, false);
 	if (status != CLI_OK)
 		return status;
 	const char *cell = cli_value(c, "cell") ? cli_value(c, "cell") : string(l.own, "cell"), *user = cli_value(c, "principal");

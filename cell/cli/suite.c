@@ -52,13 +52,14 @@ static int open_own(struct cli *c, const struct conf *conf, struct admin_config 
 		.tools_port = conf->roles.client.enabled ? (uint16_t)conf->client.tools_port : 0,
 		.keytab = keytab, .krb5_conf = krb5};
 	ac->own = &own;
+	ac->class = (enum admin_class)conf->client.security_class;
 	*err = admin_open(ac, out, why);
 	ac->own = NULL;
 	return CLI_OK;
 }
 
 /* Opens the cell that -config, the environment and the files of this machine name; `ac` says who asks. */
-static int open_cell(struct cli *c, struct admin_config *ac, struct admin **out)
+static int find_cell(struct cli *c, struct admin_config *ac, struct admin **out, struct buf *why)
 {
 	const bool call = cli_calling(c) != NULL; /* a server's own environment is not its callers' */
 	const char *env = call ? NULL : getenv("AFSCONF"), *ours = call ? NULL : getenv("AFSCELL_CONFIG");
@@ -79,16 +80,25 @@ static int open_cell(struct cli *c, struct admin_config *ac, struct admin **out)
 		if (status != CLI_OK)
 			return status;
 	}
-	CLEANUP(buf) struct buf why = {};
 	afs_err err = AFS_OK;
 	int status = CLI_OK;
 	if (conf)
-		status = open_own(c, conf, ac, out, &why, &err);
+		status = open_own(c, conf, ac, out, why, &err);
 	else
-		err = admin_open(ac, out, &why);
-	if (status == CLI_OK && err != AFS_OK)
-		status = cli_fail(c, "%s", why.data ? why.data : afs_err_text(err));
+		err = admin_open(ac, out, why);
+	if (status == CLI_OK && err != AFS_OK) {
+		if (!why->len)
+			buf_puts(why, afs_err_text(err));
+		status = CLI_FAILED;
+	}
 	return status;
+}
+
+static int open_cell(struct cli *c, struct admin_config *ac, struct admin **out)
+{
+	CLEANUP(buf) struct buf why = {};
+	int status = find_cell(c, ac, out, &why);
+	return status != CLI_OK && why.len ? cli_fail(c, "%s", why.data) : status;
 }
 
 int suite_open(struct cli *c, bool names, struct admin **out)
@@ -118,6 +128,13 @@ int suite_open_as(struct cli *c, const struct keys_token *token, struct admin **
 	struct admin_config ac = {.cell = token->cell, .auth = ADMIN_GIVEN, .token = token};
 	*out = NULL;
 	return open_cell(c, &ac, out);
+}
+
+int suite_find_cell(struct cli *c, const char *cell, struct admin **out, struct buf *why)
+{
+	struct admin_config ac = {.cell = cell, .auth = ADMIN_NOAUTH};
+	*out = NULL;
+	return find_cell(c, &ac, out, why);
 }
 
 int suite_open_cell(struct cli *c, const char *cell, struct admin **out)

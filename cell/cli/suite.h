@@ -16,6 +16,8 @@ int suite_open(struct cli *c, bool names, struct admin **out);
 /* The cell of `token`, whose holder asks; and a cell (NULL: the local one), asked by nobody.  Need no rows. */
 int suite_open_as(struct cli *c, const struct keys_token *token, struct admin **out);
 int suite_open_cell(struct cli *c, const char *cell, struct admin **out);
+/* The same, but a cell that is not known is only told in `why`. */
+int suite_find_cell(struct cli *c, const char *cell, struct admin **out, struct buf *why);
 
 /* "... : <why the last call failed>"; gives CLI_FAILED. */
 [[gnu::format(printf, 4, 5)]] int suite_fail(struct cli *c, struct admin *a, afs_err err, const char *fmt, ...);

@@ -28,7 +28,7 @@ static void when(wall_ns t, char *out, size_t cap)
 	strftime(out, cap, "%b %e %H:%M", localtime_r(&s, &tm));
 }
 
-/* The caller's tokens as {"cell", "name", "afs_id", "begins", "expires", "expired"}: from the manager that AFSSERVER
+/* The caller's tokens as {"cell", "name", "rxkad", "rxgk", "level", "afs_id", "begins", "expires", "expired"}: from the manager that AFSSERVER
  * names, else from the running cell.  CLI_OK, or told. */
 static int list_tokens(struct cli *c, json_t **out)
 {
@@ -46,7 +46,8 @@ static int list_tokens(struct cli *c, json_t **out)
 	*out = json_array();
 	for (uint32_t i = 0; err == AFS_OK && i < TOKENS_MAX; i++)
 		if ((err = manager_get(m, i, &t, &why)) == AFS_OK)
-			json_array_append_new(*out, json_pack("{s:s, s:s, s:o, s:I, s:I, s:b}", "cell", t.cell, "name", "", "afs_id",
+			json_array_append_new(*out, json_pack("{s:s, s:s, s:b, s:b, s:s*, s:o, s:I, s:I, s:b}", "cell", t.cell, "name", "", "rxkad", t.rxkad, "rxgk", t.rxgk,
+							      "level", t.rxgk ? rx_level_text(t.level) : NULL, "afs_id",
 							      t.id_told ? json_integer(t.afs_id) : json_null(), "begins", (json_int_t)t.begins, "expires", (json_int_t)t.expires, "expired",
 							      t.expires && t.expires < clk_wall()));
 	return err == AFS_OK || (m && err == AFS_ENOENT) ? CLI_OK : cli_fail(c, "%s", why.len ? why.data : afs_err_text(err));
@@ -65,18 +66,23 @@ int cli_tokens(struct cli *c)
 	size_t i;
 	json_array_foreach(list, i, t)
 	{
-		char text[40], whose[48] = "Rxkad";
+		char text[40];
 		wall_ns expires = json_integer_value(json_object_get(t, "expires"));
 		long long id = (long long)json_integer_value(json_object_get(t, "afs_id"));
 		bool told = json_is_integer(json_object_get(t, "afs_id")), expired = json_is_true(json_object_get(t, "expired"));
 		when(expires, text, sizeof(text));
-		if (told)
-			snprintf(whose, sizeof(whose), "User's (AFS ID %lld) rxkad ", id);
-		printf("%s%s for %s ", whose, told ? "tokens" : "Tokens", string(t, "cell"));
-		if (expired || !expires)
-			printf("%s\n", expired ? "[>> Expired <<]" : "[Never expires]");
-		else
-			printf("[Expires %s]\n", text);
+		const char *level = string(t, "level");
+		for (int gk = 1; gk >= 0; gk--) { /* rxkad's in the words of stock tokens */
+			if (!json_is_true(json_object_get(t, gk ? "rxgk" : "rxkad")))
+				continue;
+			if (told)
+				printf("User's (AFS ID %lld) ", id);
+			printf("%s%s%s %s for %s ", gk ? told ? "rxgk" : "Rxgk" : told ? "rxkad" : "Rxkad", gk ? " " : "", gk ? level ? level : "" : "", "tokens", string(t, "cell"));
+			if (expired || !expires)
+				printf("%s\n", expired ? "[>> Expired <<]" : "[Never expires]");
+			else
+				printf("[Expires %s]\n", text);
+		}
 		if (cli_has(c, "names") && *string(t, "name"))
 			printf("    %s\n", string(t, "name"));
 	}

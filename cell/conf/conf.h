@@ -33,6 +33,7 @@ enum conf_realm_mode { CONF_REALM_EMBEDDED, CONF_REALM_EXTERNAL };
 enum conf_durability { CONF_DURABLE_PROCESS, CONF_DURABLE_POWER };
 enum conf_level { CONF_LEVEL_CLEAR, CONF_LEVEL_AUTH, CONF_LEVEL_CRYPT };
 enum conf_client_level { CONF_CLIENT_AUTO, CONF_CLIENT_CLEAR, CONF_CLIENT_AUTH, CONF_CLIENT_CRYPT };
+enum conf_class { CONF_CLASS_ANY, CONF_CLASS_RXGK, CONF_CLASS_RXKAD };
 enum conf_log_level { CONF_LOG_ERROR, CONF_LOG_WARN, CONF_LOG_INFO, CONF_LOG_DEBUG };
 enum conf_secret { CONF_SECRET_RANDOM, CONF_SECRET_PROMPT };
 
@@ -143,6 +144,7 @@ struct conf {
 		char *cell_serv_db; /* "": none */
 		int64_t tools_port; /* never 0 after loading */
 		enum conf_client_level security; /* of calls with a token */
+		enum conf_class security_class;
 	} client;
 
 	struct {

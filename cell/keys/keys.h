@@ -21,7 +21,7 @@
 #include "cell/base/clk.h"
 #include "cell/base/err.h"
 #include "cell/base/mem.h"
-#include "rx/sec/rxkad.h"
+#include "rx/sec/token.h"
 
 struct keys;
 
@@ -58,13 +58,19 @@ afs_err keys_read_ticket(void *keys, int32_t kvno, const uint8_t *ticket, size_t
 
 /* --- tokens -------------------------------------------------------------------------------- */
 
-/* A token that owns its ticket.  kad.ticket points into it. */
+/* A token, of one class or of both, that owns its bytes. */
 struct keys_token {
-	struct rxkad_token kad;
+	union { /* `both` names the pair */
+		struct rx_token both;
+		struct {
+			struct rxkad_token kad; /* its ticket is `ticket` */
+			struct rxgk_token gk;   /* its token is `gk_token` */
+		};
+	};
 	/* the client principal */
 	char name[RX_NAME_MAX], instance[RX_NAME_MAX], realm[RX_NAME_MAX];
 	char cell[RX_NAME_MAX]; /* it is for */
-	uint8_t *ticket;        /* heap */
+	uint8_t *ticket, *gk_token; /* heap */
 };
 void keys_token_fini(struct keys_token *token); /* also wipes it */
 static inline void keys_token_cleanup(struct keys_token *t) { keys_token_fini(t); }
@@ -83,6 +89,24 @@ struct keys_aklog {
  * AFS_ENOTICKETS: no or empty cache; AFS_EEXPIRED; AFS_ENOENT: no KDC asked knows a service principal of
  * the cell; AFS_ENOKDC: none answers; AFS_ESKEW; AFS_EBADTICKET: session key of no usable kind. */
 afs_err keys_aklog(const struct keys_aklog *want, struct keys_token *out, struct buf *why);
+
+/* The client's side of a connection made with it (rx_token_client), with this process's randomness. */
+struct rx_sec *keys_token_client(const struct rx_token *token, enum rx_sec_level level);
+/* A copy with bytes of its own.  AFS_ENOMEM. */
+afs_err keys_token_copy(const struct keys_token *token, struct keys_token *out);
+/* Keeps these bytes as its rxgk token; what `gk` points to is copied.  AFS_ENOMEM. */
+afs_err keys_token_set_gk(struct keys_token *token, const struct rxgk_token *gk);
+
+/* The ticket for rxgk's negotiation, afs-rxgk/_afs.<cell>, got into the credential cache for GSS to find. */
+struct keys_gss {
+	char *ccache;  /* heap; the cache's full name */
+	char *service; /* heap; the principal, with its realm */
+	struct keys_token token; /* of neither class: the client's names, and the cell */
+};
+/* As keys_aklog. */
+afs_err keys_gss_ticket(const struct keys_aklog *want, struct keys_gss *out, struct buf *why);
+void keys_gss_fini(struct keys_gss *g);
+static inline void keys_gss_cleanup(struct keys_gss *g) { keys_gss_fini(g); }
 
 struct keys_login {
 	const char *principal; /* "user" or "user/admin", with or without @REALM */

@@ -16,8 +16,48 @@ void keys_token_fini(struct keys_token *t)
 {
 	if (t->ticket)
 		explicit_bzero(t->ticket, t->kad.ticket_len);
+	if (t->gk_token)
+		explicit_bzero(t->gk_token, t->gk.len);
 	mem_free(t->ticket);
+	mem_free(t->gk_token);
 	explicit_bzero(t, sizeof(*t));
+}
+
+static void random_fill(void *ctx, void *out, size_t n) { (void)ctx, rand_bytes(out, n); }
+
+struct rx_sec *keys_token_client(const struct rx_token *token, enum rx_sec_level level)
+{
+	return rx_token_client(token, level, clk_wall(), &(struct rxgk_random){.fill = random_fill});
+}
+
+afs_err keys_token_set_gk(struct keys_token *t, const struct rxgk_token *gk)
+{
+	uint8_t *copy = mem_alloc(gk->len ? gk->len : 1, 1);
+	if (!copy)
+		return AFS_ENOMEM;
+	memcpy(copy, gk->token, gk->len);
+	if (t->gk_token)
+		explicit_bzero(t->gk_token, t->gk.len);
+	mem_free(t->gk_token);
+	t->gk = *gk;
+	t->gk.token = t->gk_token = copy;
+	return AFS_OK;
+}
+
+afs_err keys_token_copy(const struct keys_token *from, struct keys_token *out)
+{
+	CLEANUP(keys_token) struct keys_token t = *from;
+	t.ticket = t.gk_token = NULL;
+	if (rx_token_has_gk(&from->both))
+		TRY(keys_token_set_gk(&t, &from->gk));
+	if (rx_token_has_kad(&from->both)) {
+		t.kad.ticket = t.ticket = mem_alloc(from->kad.ticket_len, 1);
+		if (!t.ticket)
+			return AFS_ENOMEM;
+		memcpy(t.ticket, from->kad.ticket, from->kad.ticket_len);
+	}
+	*out = TAKE(t);
+	return AFS_OK;
 }
 
 static bool copy_name(char out[RX_NAME_MAX], const char *s, size_t n)
@@ -179,26 +219,45 @@ static void talk_cleanup(struct talk *t)
 }
 
 static krb5_error_code ask(
-	struct talk *t, const char *realm, const char *cell /* NULL: plain afs */)
+	struct talk *t, const char *realm, const char *service, const char *instance /* NULL: none */)
 {
 	if (t->service)
 		krb5_free_principal(t->ctx, t->service);
 	t->service = NULL;
 	krb5_error_code code = krb5_build_principal(
-		t->ctx, &t->service, (unsigned)strlen(realm), realm, "afs", cell, (char *)NULL);
+		t->ctx, &t->service, (unsigned)strlen(realm), realm, service, instance, (char *)NULL);
 	if (code)
 		return code;
 	krb5_creds in = {.client = t->client, .server = t->service};
 	return krb5_get_credentials(t->ctx, 0, t->cc, &in, &t->creds);
 }
 
-/* afs/<cell>@R, then afs@R where the realm has the cell's name. */
-static krb5_error_code ask_realm(struct talk *t, const char *realm, const char *cell)
+/* What is asked for: afs/<cell>@R, then afs@R where the realm has the cell's name; or rxgk's, which has no
+ * such short form. */
+static krb5_error_code ask_realm(struct talk *t, const char *realm, const char *cell, bool rxgk)
 {
-	krb5_error_code code = ask(t, realm, cell);
-	if (code == KRB5KDC_ERR_S_PRINCIPAL_UNKNOWN && strcasecmp(realm, cell) == 0)
-		code = ask(t, realm, NULL);
+	char instance[RX_NAME_MAX + 8];
+	snprintf(instance, sizeof(instance), "_afs.%s", cell);
+	krb5_error_code code = rxgk ? ask(t, realm, "afs-rxgk", instance) : ask(t, realm, "afs", cell);
+	if (code == KRB5KDC_ERR_S_PRINCIPAL_UNKNOWN && !rxgk && strcasecmp(realm, cell) == 0)
+		code = ask(t, realm, "afs", NULL);
 	return code;
+}
+
+static afs_err take_names(const struct talk *t, const char *cell, struct keys_token *token, struct buf *why)
+{
+	const krb5_data *comp = t->client->data;
+	if (t->client->length < 1 || t->client->length > 2 ||
+		!copy_name(token->name, comp[0].data, comp[0].length) ||
+		(t->client->length > 1 &&
+			!copy_name(token->instance, comp[1].data, comp[1].length)) ||
+		!copy_name(token->realm, t->client->realm.data, t->client->realm.length) ||
+		!copy_name(token->cell, cell, strlen(cell))) {
+		keys_why(why, "the principal's name cannot be an AFS name (at most two parts of 63 "
+			      "bytes)");
+		return AFS_EBADNAME;
+	}
+	return AFS_OK;
 }
 
 static afs_err token_of_creds(
@@ -219,17 +278,7 @@ static afs_err token_of_creds(
 			cell, c->ticket.length, TICKET_MAX);
 		return AFS_ETICKETLEN;
 	}
-	const krb5_data *comp = t->client->data;
-	if (t->client->length < 1 || t->client->length > 2 ||
-		!copy_name(token.name, comp[0].data, comp[0].length) ||
-		(t->client->length > 1 &&
-			!copy_name(token.instance, comp[1].data, comp[1].length)) ||
-		!copy_name(token.realm, t->client->realm.data, t->client->realm.length) ||
-		!copy_name(token.cell, cell, strlen(cell))) {
-		keys_why(why, "the principal's name cannot be an AFS name (at most two parts of 63 "
-			      "bytes)");
-		return AFS_EBADNAME;
-	}
+	TRY(take_names(t, cell, &token, why));
 	token.ticket = mem_alloc(c->ticket.length, 1);
 	if (!token.ticket)
 		return AFS_ENOMEM;
@@ -245,10 +294,10 @@ static afs_err token_of_creds(
 	return AFS_OK;
 }
 
-afs_err keys_aklog(const struct keys_aklog *want, struct keys_token *out, struct buf *why)
+/* On AFS_OK t->creds is the ticket, and `cell` the cell's name in lower case. */
+static afs_err find_ticket(struct talk *t, const struct keys_aklog *want, bool rxgk, char cell[RX_NAME_MAX], struct buf *why)
 {
-	CLEANUP(talk) struct talk t = {};
-	char upper[RX_NAME_MAX], cell[RX_NAME_MAX];
+	char upper[RX_NAME_MAX];
 	size_t cell_len = strlen(want->cell);
 	if (!cell_len || cell_len >= RX_NAME_MAX) {
 		keys_why(why, "a cell's name has 1 to %d bytes", RX_NAME_MAX - 1);
@@ -258,38 +307,73 @@ afs_err keys_aklog(const struct keys_aklog *want, struct keys_token *out, struct
 		cell[i] = (char)tolower((unsigned char)want->cell[i]);
 		upper[i] = (char)toupper((unsigned char)want->cell[i]);
 	}
-	krb5_error_code code = keys_krb5_profile(want->krb5_conf, &t.ctx);
+	krb5_error_code code = keys_krb5_profile(want->krb5_conf, &t->ctx);
 	if (code) {
 		keys_why(why, "Kerberos configuration %s cannot be read (error %d)",
 			want->krb5_conf ? want->krb5_conf : "of this system", (int)code);
 		return AFS_ECONFIG;
 	}
-	code = want->ccache ? krb5_cc_resolve(t.ctx, want->ccache, &t.cc)
-			    : krb5_cc_default(t.ctx, &t.cc);
+	code = want->ccache ? krb5_cc_resolve(t->ctx, want->ccache, &t->cc)
+			    : krb5_cc_default(t->ctx, &t->cc);
 	if (!code)
-		code = krb5_cc_get_principal(t.ctx, t.cc, &t.client);
+		code = krb5_cc_get_principal(t->ctx, t->cc, &t->client);
 	if (code)
-		return explain(why, t.ctx, code, "no Kerberos tickets");
+		return explain(why, t->ctx, code, "no Kerberos tickets");
 
 	char own[RX_NAME_MAX] = "";
 	(void)copy_name(
-		own, t.client->realm.data, t.client->realm.length); /* too long: not tried */
+		own, t->client->realm.data, t->client->realm.length); /* too long: not tried */
 	const char *realms[] = {want->realm ? want->realm : own, want->realm ? NULL : upper};
 	const char *last = "";
 	for (size_t i = 0; i < ARRAY_SIZE(realms); i++) {
 		if (!realms[i] || !realms[i][0] || strcmp(realms[i], last) == 0)
 			continue;
-		krb5_error_code got = ask_realm(&t, realms[i], cell);
+		krb5_error_code got = ask_realm(t, realms[i], cell, rxgk);
 		if (!got)
-			return token_of_creds(&t, cell, out, why);
+			return AFS_OK;
 		/* of two failures the first says more, unless it was only "not known here" */
 		if (i == 0 || code == KRB5KDC_ERR_S_PRINCIPAL_UNKNOWN)
 			code = got;
 		last = realms[i];
 	}
 	char what[128];
-	snprintf(what, sizeof(what), "no ticket for afs/%s", cell);
-	return explain(why, t.ctx, code, what);
+	snprintf(what, sizeof(what), "no ticket for %s%s", rxgk ? "afs-rxgk/_afs." : "afs/", cell);
+	return explain(why, t->ctx, code, what);
+}
+
+afs_err keys_aklog(const struct keys_aklog *want, struct keys_token *out, struct buf *why)
+{
+	CLEANUP(talk) struct talk t = {};
+	char cell[RX_NAME_MAX];
+	TRY(find_ticket(&t, want, false, cell, why));
+	return token_of_creds(&t, cell, out, why);
+}
+
+void keys_gss_fini(struct keys_gss *g)
+{
+	mem_free(g->ccache);
+	mem_free(g->service);
+	keys_token_fini(&g->token);
+	*g = (struct keys_gss){};
+}
+
+afs_err keys_gss_ticket(const struct keys_aklog *want, struct keys_gss *out, struct buf *why)
+{
+	CLEANUP(talk) struct talk t = {};
+	CLEANUP(keys_gss) struct keys_gss g = {};
+	char cell[RX_NAME_MAX], *name = NULL, *cache = NULL;
+	TRY(find_ticket(&t, want, true, cell, why));
+	TRY(take_names(&t, cell, &g.token, why));
+	if (krb5_unparse_name(t.ctx, t.service, &name) == 0)
+		g.service = mem_strdup(name);
+	if (krb5_cc_get_full_name(t.ctx, t.cc, &cache) == 0)
+		g.ccache = mem_strdup(cache);
+	krb5_free_unparsed_name(t.ctx, name);
+	krb5_free_string(t.ctx, cache);
+	if (!g.service || !g.ccache)
+		return AFS_ENOMEM;
+	*out = TAKE(g);
+	return AFS_OK;
 }
 
 /* --- kinit ----------------------------------------------------------------------------- */

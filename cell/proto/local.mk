@@ -11,4 +11,5 @@ cell_proto_libproto_a_SOURCES += %reldir%/bos.c %reldir%/bos.def %reldir%/bos.h 
 cell_proto_libproto_a_SOURCES += %reldir%/vl.c %reldir%/vl.def %reldir%/vl.h %reldir%/vl.rpc
 cell_proto_libproto_a_SOURCES += %reldir%/ubik.c %reldir%/ubik.def %reldir%/ubik.h \
 	%reldir%/ubik_disk.rpc %reldir%/ubik_vote.rpc
+cell_proto_libproto_a_SOURCES += %reldir%/token.c %reldir%/token.h
 cell_proto_libproto_a_SOURCES += %reldir%/gk.c %reldir%/gk.def %reldir%/gk.h %reldir%/gk.rpc

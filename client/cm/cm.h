@@ -94,8 +94,8 @@ struct cm_ident {
 	struct cm_cell *cell;
 	uid_t uid;
 	char name[RX_NAME_MAX * 2];
-	struct rxkad_token kad;
-	uint8_t *ticket;
+	struct rx_token token;
+	uint8_t *ticket, *gk_token; /* its bytes */
 	atomic_bool bad;   /* refused by a server, or expired: not used any more */
 	struct list conns; /* of struct cm_conn; guarded by cm->conns_lock */
 	struct list of_users;

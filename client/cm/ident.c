@@ -4,11 +4,12 @@
 #include "client/cm/cm.h"
 
 #include "cell/base/log.h"
+#include "cell/base/rand.h"
 #include "cell/proto/fs.h"
 
 #include <string.h>
 
-enum { LOOPBACK_NET = 127 };
+enum { LOOPBACK_NET = 127, TICKET_MAX = 12000 };
 
 struct cm_conn {
 	struct list all;
@@ -46,15 +47,22 @@ void cm_ident_unref(struct cm *cm, struct cm_ident *id)
 		rpc_conn_unref(c->conn);
 		mem_free(c);
 	}
-	explicit_bzero(&id->kad, sizeof(id->kad));
+	explicit_bzero(&id->token, sizeof(id->token));
 	mem_free(id->ticket);
+	mem_free(id->gk_token);
 	mem_free(id);
+}
+
+static bool live(const struct cm *cm, const struct rx_token *t)
+{
+	wall_ns expires = rx_token_expires(t);
+	return !expires || expires > cm->ports.wall(cm->ports.ctx);
 }
 
 bool cm_ident_usable(const struct cm *cm, const struct cm_ident *id)
 {
 	return !atomic_load(&id->bad) &&
-	       (!id->kad.expires || id->kad.expires > cm->ports.wall(cm->ports.ctx));
+	       live(cm, &id->token);
 }
 
 struct cm_ident *cm_ident_get(struct cm *cm, struct cm_cell *cell, uid_t uid)
@@ -87,6 +95,21 @@ static struct rpc_conn *conn_find_locked(struct cm *cm [[maybe_unused]], struct 
 	return NULL;
 }
 
+static void random_fill(void *ctx, void *out, size_t n) { (void)ctx, rand_bytes(out, n); }
+
+/* By rxgk at its token's level; but where the configuration asks for no encryption within this machine, and there
+ * is a token of rxkad too, by that. */
+static struct rx_sec *secure(const struct cm *cm, const struct cm_ident *id, struct rx_addr addr)
+{
+	struct rx_token t = id->token;
+	enum rx_sec_level level = addr.ip >> 24 == LOOPBACK_NET ? cm->config.level_here : cm->config.level;
+	if (rx_token_has_kad(&t) && level < RX_LEVEL_CRYPT)
+		t.gk.len = 0;
+	struct rx_sec *sec = rx_token_client(&t, level, cm->ports.wall(cm->ports.ctx), &(struct rxgk_random){.fill = random_fill});
+	explicit_bzero(&t, sizeof(t));
+	return sec;
+}
+
 afs_err cm_conn_get(
 	struct cm *cm, struct cm_ident *id, struct cm_server *server, struct rpc_conn **out)
 {
@@ -113,8 +136,7 @@ afs_err cm_conn_get(
 			.peer = addr, .iface = &fs_iface, .dead_ns = cm->config.dead_ns,
 			.local = direct, .local_from = from};
 		if (c && id->number)
-			config.sec = rxkad_client_new(&id->kad,
-				addr.ip >> 24 == LOOPBACK_NET ? cm->config.level_here : cm->config.level);
+			config.sec = secure(cm, id, addr);
 		if (!c || (id->number && !config.sec))
 			err = AFS_ENOMEM;
 		else
@@ -198,21 +220,27 @@ afs_err client_token_set(struct client *client, uid_t uid, const struct client_t
 	struct cm_cell *cell = cm_cell_find(cm, token->cell, strlen(token->cell));
 	if (!cell)
 		return AFS_ENOENT;
-	if (token->kad.expires && token->kad.expires <= cm->ports.wall(cm->ports.ctx))
+	if (!live(cm, &token->both))
 		return AFS_EEXPIRED;
-	if (token->kad.ticket_len == 0 || token->kad.ticket_len > 12000)
+	if (!rx_token_any(&token->both) || token->kad.ticket_len > TICKET_MAX || token->gk.len > RXGK_TOKEN_MAX)
 		return AFS_ETICKETLEN;
 
 	struct cm_ident *id = cm_ident_new(cm, cell, uid);
 	if (id)
-		id->ticket = mem_alloc(token->kad.ticket_len, 1);
-	if (!id || !id->ticket) {
+		id->ticket = mem_alloc(token->kad.ticket_len + 1, 1);
+	if (id)
+		id->gk_token = mem_alloc(token->gk.len + 1, 1);
+	if (!id || !id->ticket || !id->gk_token) {
 		cm_ident_unref(cm, id);
 		return AFS_ENOMEM;
 	}
-	id->kad = token->kad;
-	memcpy(id->ticket, token->kad.ticket, token->kad.ticket_len);
-	id->kad.ticket = id->ticket;
+	id->token = token->both;
+	if (token->kad.ticket_len)
+		memcpy(id->ticket, token->kad.ticket, token->kad.ticket_len);
+	if (token->gk.len)
+		memcpy(id->gk_token, token->gk.token, token->gk.len);
+	id->token.kad.ticket = id->ticket;
+	id->token.gk.token = id->gk_token;
 	strncpy(id->name, token->name ? token->name : "", sizeof(id->name) - 1);
 
 	struct cm_ident *old = NULL;
@@ -247,8 +275,11 @@ size_t client_token_list(
 		if (id->uid != uid)
 			continue;
 		if (n < cap) {
-			out[n] = (struct client_token_info){.begins = id->kad.begins,
-				.expires = id->kad.expires,
+			out[n] = (struct client_token_info){.begins = id->token.kad.begins,
+				.expires = rx_token_expires(&id->token),
+				.rxkad = rx_token_has_kad(&id->token),
+				.rxgk = rx_token_has_gk(&id->token),
+				.level = id->token.gk.terms.level,
 				.expired = !cm_ident_usable(cm, id)};
 			memcpy(out[n].cell, id->cell->name, sizeof(out[n].cell));
 			memcpy(out[n].name, id->name, sizeof(out[n].name));
@@ -298,18 +329,21 @@ afs_err client_token_get(struct client *client, uid_t uid, const char *cell, str
 		err = cm_ident_usable(cm, id) ? AFS_OK : AFS_EEXPIRED;
 		if (err)
 			break;
-		uint8_t *ticket = arena_alloc(arena, id->kad.ticket_len, 1);
+		uint8_t *ticket = arena_alloc(arena, id->token.kad.ticket_len + 1, 1);
+		uint8_t *gk_token = arena_alloc(arena, id->token.gk.len + 1, 1);
 		*out = (struct client_token){
 			.cell = arena_strndup(arena, id->cell->name, strlen(id->cell->name)),
 			.name = arena_strndup(arena, id->name, strlen(id->name)),
-			.kad = id->kad,
+			.both = id->token,
 		};
-		if (!ticket || !out->cell || !out->name) {
+		if (!ticket || !gk_token || !out->cell || !out->name) {
 			err = AFS_ENOMEM;
 			break;
 		}
-		memcpy(ticket, id->ticket, id->kad.ticket_len);
+		memcpy(ticket, id->ticket, id->token.kad.ticket_len);
+		memcpy(gk_token, id->gk_token, id->token.gk.len);
 		out->kad.ticket = ticket;
+		out->gk.token = gk_token;
 		break;
 	}
 	mtx_unlock(&cm->users_lock);

@@ -3,11 +3,12 @@
  * tools' RMTSYS side swaps them), new ones XDR. */
 #include "client/pioctl/pioctl.h"
 
+#include "cell/proto/token.h"
+
 #include <errno.h>
 #include <string.h>
 
 enum { CLEAR_TOKEN = 24, OLD_TICKET_LEAST = 56, TICKET_MAX = 12000, TOKENS_MAX = 32 };
-enum { UNION_RXKAD = 2 };
 
 static int errno_of(afs_err err)
 {
@@ -29,10 +30,10 @@ static int give(struct arena *arena, const void *p, size_t n, struct xdr_bytes *
 	return 0;
 }
 
-static int set_token(struct client *client, uid_t uid, const char *cell, const struct rxkad_token *kad)
+static int set_token(struct client *client, uid_t uid, const char *cell, const struct rx_token *both)
 {
-	struct client_token token = {.cell = cell, .name = "", .kad = *kad};
-	if (!kad->ticket_len)
+	struct client_token token = {.cell = cell, .name = "", .both = *both};
+	if (!rx_token_any(both))
 		return EINVAL;
 	afs_err err = client_token_set(client, uid, &token);
 	return err ? errno_of(err) : 0;
@@ -76,31 +77,17 @@ static int set_old(struct client *client, uid_t uid, struct xdr_bytes in)
 		if (n)
 			memcpy(cell, name, n + 1);
 	}
-	return set_token(client, uid, cell, &kad);
+	return set_token(client, uid, cell, &(struct rx_token){.kad = kad});
 }
 
 static int set_new(struct client *client, uid_t uid, struct xdr_bytes in, struct arena *arena)
 {
-	struct xdr_in x = {in.p, in.p + in.len, arena, AFS_OK};
-	struct setTokenData set;
-	xdr_get_setTokenData(&x, &set);
-	if (x.err)
-		return EINVAL;
-	for (uint32_t i = 0; i < set.tokens.n; i++) {
-		struct xdr_bytes b = set.tokens.v[i].token;
-		struct xdr_in y = {b.p, b.p + b.len, arena, AFS_OK};
-		struct tokenRxkad t;
-		if (b.len < 4 || be32_get(b.p) != UNION_RXKAD)
-			continue; /* of a kind that this cache manager does not use */
-		xdr_get_tokenRxkad(&y, &t);
-		if (y.err)
-			return EINVAL;
-		struct rxkad_token kad = {.kvno = t.kvno, .ticket = t.ticket.p, .ticket_len = t.ticket.len,
-			.begins = SEC((int64_t)t.begintime), .expires = SEC((int64_t)t.endtime)};
-		memcpy(kad.session_key, t.key, 8);
-		return set_token(client, uid, set.cell.p, &kad);
-	}
-	return EINVAL;
+	struct token_blob blob;
+	if (token_blob_get(in.p, in.len, arena, &blob) != AFS_OK)
+		return EINVAL; /* also when there is none of a kind that this cache manager uses */
+	int eno = set_token(client, uid, blob.cell, &blob.token);
+	explicit_bzero(&blob, sizeof(blob));
+	return eno;
 }
 
 /* The index counts only cells for which this caller has tokens; "" is the local cell. */
@@ -129,6 +116,8 @@ static int get_old(struct client *client, uid_t uid, struct xdr_bytes in, struct
 	int eno = find_token(client, uid, by_index, by_index ? be32_get(in.p) : 0, "", arena, &t);
 	if (eno)
 		return eno;
+	if (!rx_token_has_kad(&t.both))
+		return ENOTCONN; /* the old call has no words for rxgk */
 	size_t ticket = MAX(t.kad.ticket_len, (size_t)OLD_TICKET_LEAST), cell = strlen(t.cell) + 1;
 	uint8_t *b = arena_alloc(arena, 8 + ticket + CLEAR_TOKEN + 4 + cell, 1);
 	if (!b)
@@ -175,22 +164,13 @@ static int get_new(struct client *client, uid_t uid, struct xdr_bytes in, struct
 		eno = EDOM; /* the same to tools, which print a warning at any other number */
 	if (eno)
 		return eno;
-	struct tokenRxkad kad = {.type = UNION_RXKAD, .viceid = (int32_t)uid, .kvno = t.kad.kvno,
-		.begintime = clk_wire_sec(t.kad.begins), .endtime = clk_wire_sec(t.kad.expires),
-		.ticket = {t.kad.ticket, (uint32_t)t.kad.ticket_len}};
-	memcpy(kad.key, t.kad.session_key, 8);
-	enum { ROOM = 16384 };
-	uint8_t *inner = arena_alloc(arena, ROOM, 1), *outer = arena_alloc(arena, ROOM, 1);
-	if (!inner || !outer)
+	uint8_t *blob = arena_alloc(arena, TOKEN_BLOB_MAX, 1);
+	size_t n;
+	if (!blob)
 		return ENOMEM;
-	struct xdr_out x = {inner, inner + ROOM, AFS_OK}, y = {outer, outer + ROOM, AFS_OK};
-	xdr_put_tokenRxkad(&x, &kad);
-	struct tokenOpaque one = {{inner, (uint32_t)(x.p - inner)}};
-	struct setTokenData set = {.cell = XDR_STR_OF(t.cell), .tokens = {&one, 1}};
-	xdr_put_setTokenData(&y, &set);
-	if (x.err || y.err)
+	if (token_blob_put(&t.both, t.cell, (int32_t)uid, blob, TOKEN_BLOB_MAX, &n) != AFS_OK)
 		return E2BIG;
-	*out = (struct xdr_bytes){outer, (uint32_t)(y.p - outer)};
+	*out = (struct xdr_bytes){blob, (uint32_t)n};
 	return 0;
 }
 

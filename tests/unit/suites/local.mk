@@ -6,3 +6,6 @@ tests_unit_suites_test_admin_LDADD = $(LIBS_TEST) $(LIBS_CELL)
 check_PROGRAMS += tests/unit/suites/call
 tests_unit_suites_call_SOURCES = %reldir%/call.c
 tests_unit_suites_call_LDADD = $(LIBS_CELL)
+check_PROGRAMS += tests/unit/suites/negotiate
+tests_unit_suites_negotiate_SOURCES = %reldir%/negotiate.c
+tests_unit_suites_negotiate_LDADD = $(LIBS_CELL)
