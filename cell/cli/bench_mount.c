@@ -161,6 +161,7 @@ static int places(struct bm *b)
 		if (!bm_cache_facts(b))
 			status = cli_fail(b->c, "the cache manager does not say how large its cache is: %s", strerror(errno));
 		b->tune = b->tune && !status && bm_cache_can_resize(b);
+		b->untuned = !b->tune && wanted(b, "cache");
 	}
 	status = status ? status : local_place(b);
 	for (size_t i = 0; i < n && !status; i++) {
@@ -195,6 +196,7 @@ static void find_compiler(struct bm *b)
 	for (size_t i = 0; i < ARRAY_SIZE(names) && !b->compiler[0]; i++)
 		if (runs_program(names[i]))
 			snprintf(b->compiler, sizeof(b->compiler), "%s", names[i]);
+	b->compiler_missing = !b->compiler[0];
 }
 
 /* --- what it will cost ----------------------------------------------------------------------------------- */
@@ -367,6 +369,7 @@ int cli_bench_mount(struct cli *c)
 	int status = options(&b);
 	if (status)
 		return status;
+	bool is_new = path && access(path, F_OK) != 0;
 	FILE *html = path ? fopen(path, "a") : NULL; /* before the work: it may not be ours to write */
 	if (path && !html)
 		return cli_fail(c, "%s: %s", path, strerror(errno));
@@ -384,6 +387,8 @@ int cli_bench_mount(struct cli *c)
 	if (b.rows) {
 		int shown = results(&b, html);
 		status = status ? status : shown;
+	} else if (is_new && html) {
+		(void)unlink(path); /* there is nothing in it */
 	}
 	if (html && fclose(html) != 0 && !status)
 		status = cli_fail(c, "%s: %s", path, strerror(errno));

@@ -45,11 +45,13 @@ struct bm {
 	struct bm_place place[BM_PLACES];
 	size_t places;
 	/* the plan */
-	bool quick, tune; /* tune: we are root, and may change the size of the cache */
+	bool quick;
+	bool tune, untuned; /* the size of the cache is changed; would have been, were it ours to change */
 	uint64_t stream, dd;
 	unsigned files, sources, runs;
 	mono_ns limit; /* of one measurement; it stops then, and counts what it has done */
-	char compiler[16];
+	char compiler[16]; /* "": the tree is only unpacked */
+	bool compiler_missing;
 	const char *without; /* what is left out, as the user said; NULL: nothing */
 	/* facts */
 	json_t *status; /* the cell's */

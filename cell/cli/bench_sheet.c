@@ -183,9 +183,9 @@ size_t bm_remarks(const struct bm *b, char (*out)[BM_LIMIT], size_t cap)
 		snprintf(out[n++], BM_LIMIT, "* The time for one measurement was up; the rate is of what was done until then.");
 	if (n < cap && b->without)
 		snprintf(out[n++], BM_LIMIT, "Left out, as asked for: %s.", b->without);
-	if (n < cap && !b->tune)
+	if (n < cap && b->untuned)
 		snprintf(out[n++], BM_LIMIT, "Caches half and twice the size of the file were not tried: only root may change the size, and only of a cache on disk.");
-	if (n < cap && !b->compiler[0])
+	if (n < cap && b->compiler_missing)
 		snprintf(out[n++], BM_LIMIT, "No compiler was found (cc, gcc, clang): nothing was compiled.");
 	return n;
 }

@@ -4,7 +4,7 @@
 # nothing behind, however it ends.  How fast is not looked at.
 . "$(dirname "$0")/lib.sh"
 enter kinit python3 cc
-plan 16
+plan 18
 
 cell_make bench.test "$work/c" 127.0.0.1
 sed -i 's/^  open: {/  open: {quota: 1G, /; s/^  alice: {mount/  alice: {quota: 1G, mount/' "$work/c/afscell.yaml"
@@ -77,3 +77,5 @@ check "and leaves nothing" nothing_left "$mount/alice"
 check "a directory outside AFS" refused_with "is not in AFS" "$afscell" bench mount "$work/local"
 check "one where she may not write" refused_with "token" mine "$afscell" bench mount "$mount" -local none
 check "more than there is room for" refused_with "there is room for" mine "$afscell" bench mount "$mount/alice" -dd 20G -yes -local none
+check "and a page is not left empty" refused_with "is not in AFS" "$afscell" bench mount / --html "$work/empty.html"
+result $(($(ls "$work"/empty.html 2>/dev/null | wc -l))) "so there is none"
