@@ -86,11 +86,16 @@ enum { RX_BUF_SMALL = 2048 - 160, RX_BUF_MID = 18 * 1024, RX_BUF_MAX = 68 * 1024
 struct rx_buf_pool *rx_buf_pool_new(size_t max_bytes);
 void rx_buf_pool_free(struct rx_buf_pool *pool); /* all buffers must be back */
 struct rx_buf *rx_buf_get(struct rx_buf_pool *pool, uint32_t cap);
+/* As rx_buf_get(), for threads that may wait: until others give back so much that an eighth of the pool
+ * stays free for what comes.  NULL: memory is short, `until` has passed (0: it does not wait), or stop(ctx) says so, which
+ * is asked at first and after rx_buf_pool_wake(), with the pool's lock held (it takes none). */
+struct rx_buf *rx_buf_await(struct rx_buf_pool *pool, uint32_t cap, mono_ns until, bool (*stop)(void *), void *ctx);
+void rx_buf_pool_wake(struct rx_buf_pool *pool); /* costs a look when nobody waits */
 struct rx_buf *rx_buf_ref(struct rx_buf *b);
 void rx_buf_unref(struct rx_buf *b);
 struct rx_buf_pool_stats {
 	size_t max_bytes, allocated_bytes, used_bytes; /* used: handed out at this moment */
-	uint64_t gets, refused;
+	uint64_t gets, refused, waits; /* waits: of rx_buf_await() */
 };
 void rx_buf_pool_stats(struct rx_buf_pool *pool, struct rx_buf_pool_stats *out);
 

@@ -110,7 +110,8 @@ static enum fate take(struct rx_call *call, rx_seq seq, bool last, uint16_t cksu
 		if (!call->ahead && !(call->ahead = mem_new_array(RX_AHEAD, struct rx_packet *)))
 			return DROPPED;
 	}
-	struct rx_packet *p = keep(ep, d, off, len);
+	/* the last of the pool is for what is not kept: acknowledgements bring buffers back */
+	struct rx_packet *p = rx_buf_pool_fill(ep->config.pool) >= 97 ? NULL : keep(ep, d, off, len);
 	if (!p) {
 		RX_COUNT(ep, no_buffer);
 		return DROPPED;

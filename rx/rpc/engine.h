@@ -97,6 +97,7 @@ enum {
 	RPC_CONNS_MAX = 16,          /* Rx connections beneath one rpc_conn: 64 calls at once */
 	RPC_SMALL = 16 * 1024,       /* a reply up to this is a small one */
 };
+#define RPC_ROOM_WAIT SEC(60) /* a writer waits for the buffer pool no longer than this */
 #define RPC_LAZY USEC(500) /* and no longer than this */
 /* A small call that was answered keeps its channel for so long: the next call on it says by itself
  * that the answer arrived, and saves an ACK with a wake-up at the other side.  Peers repeat an

@@ -244,7 +244,8 @@ void rpc_stream_receive(struct rpc_stream *s, mono_ns now)
 		s->untold += came.packets;
 	rpc_queue_append(&s->rx, &came);
 	s->rx_last = s->rx_last || last;
-	if (!s->service && !s->tx_void) {
+	bool voided = !s->service && !s->tx_void;
+	if (voided) {
 		/* the reply has begun: whatever was not sent yet will not be read */
 		s->tx_void = true;
 		rpc_queue_clear(&s->tx);
@@ -257,6 +258,8 @@ void rpc_stream_receive(struct rpc_stream *s, mono_ns now)
 	mtx_unlock(&s->lock);
 	if (told)
 		rx_call_consumed(s->call, now, told);
+	if (voided)
+		rx_buf_pool_wake(s->port->pool);
 	if (wake) {
 		rpc_stream_signal(s);
 		if (!s->service && s->rx_total <= RPC_SMALL)
@@ -307,6 +310,7 @@ void rpc_stream_end(struct rpc_stream *s, afs_err err, int32_t code)
 	s->waiting = RPC_WAIT_NONE;
 	mtx_unlock(&s->lock);
 	rpc_stream_signal(s);
+	rx_buf_pool_wake(s->port->pool);
 	if (s->state == RPC_FINISHED || s->state == RPC_COLLECTING)
 		rpc_stream_destroy(s);
 }
@@ -750,7 +754,38 @@ static afs_err hand_over(struct rpc_stream *s, bool wait)
 	return err;
 }
 
-static afs_err fill_begin(struct rpc_stream *s)
+static bool room_is_moot(void *ctx)
+{
+	struct rpc_stream *s = ctx;
+	return s->over || s->tx_void;
+}
+
+/* A buffer to fill.  Where the pool is used up a thread that may wait does so, and what it has said so
+ * far is given away first: it is that which comes back. */
+static afs_err fill_buf(struct rpc_stream *s, bool wait, struct rx_buf **buf)
+{
+	const uint32_t cap = RX_HEADER + s->body;
+	const bool on_io_thread = s->service && !s->queued;
+	if (!wait || s->local || on_io_thread) {
+		*buf = rx_buf_get(s->port->pool, cap);
+		return *buf ? AFS_OK : AFS_ENOMEM;
+	}
+	*buf = rx_buf_await(s->port->pool, cap, 0, room_is_moot, s);
+	if (*buf)
+		return AFS_OK;
+	TRY(hand_over(s, false));
+	*buf = rx_buf_await(s->port->pool, cap, clk_mono() + RPC_ROOM_WAIT, room_is_moot, s);
+	if (!*buf && s->tx_void)
+		*buf = rx_buf_get(s->port->pool, cap); /* nobody will read it */
+	if (*buf)
+		return AFS_OK;
+	mtx_lock(&s->lock);
+	afs_err err = s->over ? over_err_locked(s) : AFS_ENOMEM;
+	mtx_unlock(&s->lock);
+	return err;
+}
+
+static afs_err fill_begin(struct rpc_stream *s, bool wait)
 {
 	if (!s->body) {
 		mtx_lock(&s->lock);
@@ -760,9 +795,10 @@ static afs_err fill_begin(struct rpc_stream *s)
 	uint32_t around = (uint32_t)s->sec->header + s->sec->trailer;
 	if (s->body <= around)
 		return AFS_EPROTOCOL;
-	struct rx_buf *buf = rx_buf_get(s->port->pool, RX_HEADER + s->body);
-	if (!buf)
-		return AFS_ENOMEM;
+	const uint32_t body = s->body; /* may be another once there is room */
+	struct rx_buf *buf;
+	TRY(fill_buf(s, wait, &buf));
+	s->body = body;
 	s->fill = rx_packet_new(buf);
 	if (!s->fill)
 		return AFS_ENOMEM;
@@ -830,7 +866,7 @@ afs_err rpc_write_room(struct rpc_call *call, size_t max, uint8_t **p, size_t *n
 			TRY(hand_over(s, true));
 	}
 	if (!s->fill)
-		TRY(fill_begin(s));
+		TRY(fill_begin(s, true));
 	*p = fill_at(s);
 	*n = MIN(max, s->room - s->used);
 	return AFS_OK;
@@ -917,7 +953,7 @@ afs_err rpc_stream_seal_last(struct rpc_stream *s)
 	if (s->wrote_last)
 		return AFS_OK;
 	if (!s->fill)
-		TRY(fill_begin(s));
+		TRY(fill_begin(s, true));
 	fill_close(s, true);
 	s->wrote_last = true;
 	return AFS_OK;
@@ -941,7 +977,7 @@ bool rpc_stream_quick(struct rpc_stream *s, const struct rx_sec *sec, const stru
 {
 	s->sec = sec;
 	s->body = RX_SAFE_BODY;
-	if (fill_begin(s) != AFS_OK)
+	if (fill_begin(s, false) != AFS_OK)
 		return false;
 	struct xdr_out x = {fill_at(s), fill_at(s) + s->room, AFS_OK};
 	if (encode(&x, &proc->op, proc->in_put, in) != AFS_OK) {

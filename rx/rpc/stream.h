@@ -53,7 +53,7 @@ struct rpc_stream {
 	uint32_t untold;             /* lock: packets that came and that it was not told of yet */
 	uint32_t consumed;           /* lock: packets read, not yet told to the endpoint */
 	struct rpc_queue tx;         /* lock: sealed, for the endpoint */
-	bool tx_void;                /* lock: the peer has begun its reply and reads no more */
+	atomic_bool tx_void;         /* written under lock: the peer has begun its reply and reads no more */
 	uint32_t body_max;           /* lock: bytes of body per packet */
 	enum rpc_waiting waiting;    /* lock */
 	atomic_bool polls;           /* written under lock: its user waits inside the driver, not on cond */

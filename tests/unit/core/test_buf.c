@@ -128,7 +128,62 @@ static void threads_get_and_give_back_without_losing_or_sharing_any(void **state
 	rx_buf_pool_free(pool);
 }
 
-TEST_MAIN(T(a_buffer_has_the_room_of_its_class_and_comes_zeroed), T(buffers_are_reused_and_counted),
+struct waiter {
+	struct rx_buf_pool *pool;
+	atomic_bool stop;
+	struct rx_buf *got;
+	pthread_t thread;
+};
+
+static bool stopped(void *ctx) { return ((struct waiter *)ctx)->stop; }
+
+static void *await_buffer(void *arg)
+{
+	struct waiter *w = arg;
+	w->got = rx_buf_await(w->pool, RX_BUF_MID, MONO_NEVER - 1, stopped, w);
+	return NULL;
+}
+
+static void start_waiter(struct waiter *w, struct rx_buf_pool *pool, uint64_t nth)
+{
+	*w = (struct waiter){.pool = pool};
+	assert_int_equal(pthread_create(&w->thread, NULL, await_buffer, w), 0);
+	while (stats(pool).waits < nth)
+		sched_yield();
+}
+
+static void who_may_wait_gets_a_buffer_when_there_is_room_again_or_is_told_to_stop(void **state)
+{
+	(void)state;
+	struct rx_buf_pool *pool = rx_buf_pool_new(1 << 20);
+	struct rx_buf *all[600];
+	size_t n = 0;
+	while ((all[n] = rx_buf_get(pool, 100)))
+		n++;
+	struct waiter a, b;
+	assert_null(rx_buf_await(pool, 100, 0, stopped, &(struct waiter){0}));
+	assert_null(rx_buf_await(pool, 100, clk_mono(), stopped, &(struct waiter){0}));
+	start_waiter(&a, pool, 2);
+	start_waiter(&b, pool, 3);
+	b.stop = true;
+	rx_buf_pool_wake(pool);
+	pthread_join(b.thread, NULL);
+	assert_null(b.got);
+	/* small ones make room for a larger one; an eighth of the pool stays free */
+	while (stats(pool).used_bytes > (1 << 20) / 8 * 7 - sizeof(struct rx_buf) - RX_BUF_MID)
+		rx_buf_unref(all[--n]);
+	pthread_join(a.thread, NULL);
+	assert_non_null(a.got);
+	assert_in_range(stats(pool).used_bytes, 0, (1 << 20) / 8 * 7);
+	assert_null(rx_buf_await(pool, RX_BUF_MID, 0, stopped, &(struct waiter){0}));
+	rx_buf_unref(a.got);
+	while (n)
+		rx_buf_unref(all[--n]);
+	assert_int_equal(stats(pool).used_bytes, 0);
+	rx_buf_pool_free(pool);
+}
+
+TEST_MAIN(T(who_may_wait_gets_a_buffer_when_there_is_room_again_or_is_told_to_stop), T(a_buffer_has_the_room_of_its_class_and_comes_zeroed), T(buffers_are_reused_and_counted),
 	T(the_bound_holds_and_idle_buffers_of_one_class_make_room_for_another),
 	T(a_packet_record_is_clear_however_often_its_buffer_was_used),
 	T(threads_get_and_give_back_without_losing_or_sharing_any))

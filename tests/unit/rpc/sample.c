@@ -225,7 +225,7 @@ struct sample *sample_open(const struct sample_options *options)
 	s->opened = mem_new(struct cond);
 	mtx_init(s->gate, RANK_LEAF);
 	cond_init(s->opened);
-	s->pool = rx_buf_pool_new(128 << 20);
+	s->pool = rx_buf_pool_new(o->pool_bytes ? o->pool_bytes : 128 << 20);
 	s->workers = rpc_workers_new("test", o->workers ? o->workers : 8);
 	assert_non_null(s->pool);
 	assert_non_null(s->workers);

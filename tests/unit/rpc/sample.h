@@ -39,6 +39,7 @@ struct sample_options {
 	const char *name;          /* of the caller: rxkad, with a ticket that says so; NULL: rxnull */
 	enum rx_sec_level level, least;
 	int64_t dead_ns;
+	size_t pool_bytes;         /* 0: 128 MiB */
 };
 /* Security of a new connection: the "ticket" is just the name.  "admin" is a superuser; "liar" has a
  * session key that is not the ticket's. */

@@ -793,6 +793,90 @@ static void want_of_memory_fails_a_call_and_nothing_else(void **state)
 	}
 }
 
+struct starved {
+	struct sample *s;
+	afs_err err;
+	struct rpc_result res;
+	struct sample_echo_out out;
+	struct arena arena;
+};
+
+static void *call_starved(void *arg)
+{
+	struct starved *t = arg;
+	uint8_t blob[3000] = {1, 2, 3};
+	const struct sample_echo_in in = {XDR_STR_OF("hello"), {blob, sizeof(blob)}};
+	t->res.arena = &t->arena;
+	t->err = sample_call_echo(t->s->conn, &in, &t->out, &t->res);
+	return NULL;
+}
+
+static uint64_t pool_waits(struct sample *s)
+{
+	struct rx_buf_pool_stats st;
+	rx_buf_pool_stats(s->pool, &st);
+	return st.waits;
+}
+
+static void a_writer_waits_while_all_buffers_are_in_use(void **state)
+{
+	(void)state;
+	for (int close_meanwhile = 0; close_meanwhile < 2; close_meanwhile++) {
+		struct sample *s = sample_open(&(struct sample_options){.pool_bytes = 12 << 20});
+		fetch(s, 1000);
+		CLEANUP(heap) struct rx_buf **all = mem_new_array(8192, struct rx_buf *);
+		size_t n = 0;
+		while (n < 8192 && (all[n] = rx_buf_get(s->pool, 100)))
+			n++;
+		assert_in_range(n, 1, 8191);
+		struct starved t = {.s = s};
+		arena_init(&t.arena, 1 << 20);
+		pthread_t thread;
+		assert_int_equal(pthread_create(&thread, NULL, call_starved, &t), 0);
+		while (!pool_waits(s))
+			sched_yield();
+		if (close_meanwhile) {
+			rpc_port_close(s->client);
+			pthread_join(thread, NULL);
+			assert_err(t.err, AFS_ECANCELLED);
+		}
+		while (n)
+			rx_buf_unref(all[--n]);
+		if (!close_meanwhile) {
+			pthread_join(thread, NULL);
+			assert_ok(t.err);
+			assert_int_equal(t.out.blob.len, 3000);
+		}
+		arena_fini(&t.arena);
+		if (close_meanwhile) {
+			rpc_conn_unref(TAKE(s->conn));
+			const struct rpc_port_config config = {.name = "client", .ip = 0x7f000001, .pool = s->pool};
+			assert_ok(rpc_port_open(&config, &s->client));
+		} else {
+			fetch(s, 100000);
+		}
+		sample_close(s);
+	}
+}
+
+static void *fetch_much(void *arg)
+{
+	fetch(arg, 6000000);
+	return NULL;
+}
+
+static void many_that_write_share_a_pool_that_is_too_small_for_all(void **state)
+{
+	(void)state;
+	struct sample *s = sample_open(&(struct sample_options){.pool_bytes = 12 << 20});
+	pthread_t threads[8];
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, fetch_much, s), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_join(threads[i], NULL);
+	sample_close(s);
+}
+
 static void want_of_memory_keeps_a_port_from_opening(void **state)
 {
 	(void)state;
@@ -824,7 +908,8 @@ static void a_port_in_use_is_refused(void **state)
 	sample_close(s);
 }
 
-TEST_MAIN(T(a_unary_call_brings_its_result), T(arguments_and_results_may_span_many_packets),
+TEST_MAIN(T(a_writer_waits_while_all_buffers_are_in_use),
+	T(many_that_write_share_a_pool_that_is_too_small_for_all), T(a_unary_call_brings_its_result), T(arguments_and_results_may_span_many_packets),
 	T(an_inline_call_brings_its_result), T(a_split_call_carries_bytes_before_its_results),
 	T(a_split_call_carries_bytes_behind_its_arguments), T(a_handler_may_answer_without_reading_all),
 	T(a_call_may_read_and_then_say_it_again), T(a_short_stream_ends_a_read),
