@@ -9,3 +9,7 @@ tests_unit_suites_call_LDADD = $(LIBS_CELL)
 check_PROGRAMS += tests/unit/suites/negotiate
 tests_unit_suites_negotiate_SOURCES = %reldir%/negotiate.c
 tests_unit_suites_negotiate_LDADD = $(LIBS_CELL)
+check_PROGRAMS += tests/unit/suites/test_negotiate
+TESTS += tests/unit/suites/test_negotiate
+tests_unit_suites_test_negotiate_SOURCES = %reldir%/test_negotiate.c
+tests_unit_suites_test_negotiate_LDADD = $(LIBS_TEST) $(LIBS_CELL)
