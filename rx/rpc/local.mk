@@ -2,4 +2,4 @@
 noinst_LIBRARIES += rx/rpc/librpc.a
 rx_rpc_librpc_a_SOURCES = \
 	%reldir%/client.c %reldir%/dispatch.c %reldir%/engine.c %reldir%/engine.h %reldir%/local.c %reldir%/rpc.h \
-	%reldir%/rxstats.c %reldir%/rxstats.def %reldir%/rxstats.h %reldir%/rxstats.rpc %reldir%/stream.c %reldir%/stream.h
+	%reldir%/queue.c %reldir%/rxstats.c %reldir%/rxstats.def %reldir%/rxstats.h %reldir%/rxstats.rpc %reldir%/stream.c %reldir%/stream.h
