@@ -255,7 +255,11 @@ void rx_call_consumed(struct rx_call *call, mono_ns now, uint32_t packets)
 	call->consumed_since += packets;
 	if (call->in_last && call->in_next > call->in_last)
 		return; /* no more will come: no window is needed */
-	if (call->consumed_since >= 8)
+	/* a peer that has used up its window waits for this: no later than half of it is open again */
+	const uint32_t window = rx_recv_window(call->conn);
+	const bool opens = call->in_high + 1 >= call->in_edge && call->in_first + window > call->in_edge &&
+		(call->in_first + window - call->in_edge) * 2 >= window;
+	if (call->consumed_since >= 8 || opens)
 		rx_ack_owe(call, RX_ACK_DELAY, 0);
 	else if (packets && call->due[RX_DUE_ACK] == MONO_NEVER)
 		rx_call_set_due(call, RX_DUE_ACK, now + RX_ACK_DELAY_NS);
