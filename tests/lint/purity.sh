@@ -29,10 +29,10 @@ check() {
 	fi
 }
 
-# the lock is the buffer pool's, the one thing here that threads share
-check "rx/core is a pure machine" "$(foreign rx/core/librxcore.a 'rx_.*|mtx_(init|fini|lock|unlock)')"
+# the lock is the buffer pool's, the one thing here that threads share, and for whose room writers wait
+check "rx/core is a pure machine" "$(foreign rx/core/librxcore.a 'rx_.*|mtx_(init|fini|lock|unlock)|cond_(init|fini|broadcast|wait_until)')"
 check "only the buffer pool takes a lock" \
-	"$(nm -Au rx/core/librxcore.a 2>/dev/null | grep ' mtx_' | grep -v '[:.]buf\.o:\|-buf\.o:')"
+	"$(nm -Au rx/core/librxcore.a 2>/dev/null | grep -E ' (mtx|cond)_' | grep -v '[:.]buf\.o:\|-buf\.o:')"
 check "rx/sec is functions of bytes and keys" "$(foreign rx/sec/librxsec.a \
 	'rx_.*|rxkad_.*|rxgk_.*|etype_.*|fcrypt_.*|EVP_.*|HMAC|SHA(1|256|384)_.*|CRYPTO_memcmp|sched_yield|mtx_(init|fini|lock|unlock)')"
 # threads share a connection's keys: they borrow its cipher contexts, and one exchanges a worn key
