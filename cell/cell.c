@@ -114,8 +114,9 @@ static afs_err start_places(struct cell *c, const struct cell_watch *w)
 	if (!keys)
 		return fail(w, "state", AFS_ENOMEM, "out of memory");
 	afs_err err = preflight(conf, &why);
-	if (err == AFS_OK)
-		err = state_mkdir(c->state, keys, 0700, false, &why);
+	if (err != AFS_OK)
+		return fail_why(w, "start", err, &why);
+	err = state_mkdir(c->state, keys, 0700, false, &why);
 	if (err == AFS_OK)
 		err = state_mkdir(c->state, conf->run, 0755, true, &why);
 	if (err == AFS_OK)
@@ -726,12 +727,12 @@ static afs_err start_all(struct cell *c, const struct cell_watch *w)
 	TRY(run_reconcile(c, c->conf, w, NULL));
 	TRY(start_client(c, w));
 	TRY(start_overseer(c, w));
+	TRY(console_start(c, w));
 	CLEANUP(buf) struct buf why = {};
-	afs_err err = state_keep(c->state, &why);
+	afs_err err = state_keep(c->state, &why); /* all that a configuration can spoil went well */
 	if (err != AFS_OK)
 		return fail_why(w, "state", err, &why);
 	preflight_alive(c->conf);
-	TRY(console_start(c, w));
 	return start_control(c, w);
 }
 

@@ -313,7 +313,9 @@ afs_err console_start(struct cell *c, const struct cell_watch *w)
 	if (err == AFS_OK) {
 		err = web_open(&wc, &ports, &c->web);
 		if (err != AFS_OK)
-			buf_printf(&why, "TCP port %u on %s: %s", wc.port, conf->console.address, afs_err_text(err));
+			err == AFS_ECONFIG ? buf_printf(&why, "%s and %s are no certificate and key, in PEM, that fit each other; correct "
+							      "console.certificate and console.key", conf->console.certificate, conf->console.key)
+					   : buf_printf(&why, "TCP port %u on %s: %s", wc.port, conf->console.address, afs_err_text(err));
 	}
 	if (key.data)
 		explicit_bzero(key.data, key.len);

@@ -136,6 +136,25 @@ static afs_err check_ports(const struct conf *c, struct buf *why)
 	return AFS_OK;
 }
 
+/* What the console will need, before anything is made. */
+static afs_err check_console(const struct conf *c, struct buf *why)
+{
+	if (!c->roles.console.enabled || !conf_serves(c))
+		return AFS_OK;
+	const struct {
+		const char *key, *path;
+	} files[] = {{"console.certificate", c->console.certificate}, {"console.key", c->console.key}};
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		CLEANUP(fd) int fd = *files[i].path ? open(files[i].path, O_RDONLY | O_CLOEXEC) : -1;
+		if (fd < 0 && *files[i].path) {
+			int eno = errno;
+			buf_printf(why, "%s cannot be read: %s; correct %s", files[i].path, strerror(eno), files[i].key);
+			return afs_err_from_errno(eno);
+		}
+	}
+	return AFS_OK;
+}
+
 /* --- the mount ----------------------------------------------------------------------------- */
 
 /* The file system type mounted at `dir`; false: it is no mount point. */
@@ -230,7 +249,7 @@ static afs_err check_mount(const struct conf *c, struct buf *why)
 	if (stat(dir, &st) != 0)
 		return AFS_OK; /* it will be made */
 	if (!S_ISDIR(st.st_mode)) {
-		buf_printf(why, "%s is to be the mount point, but is no directory", dir);
+		buf_printf(why, "%s is to be the mount point, but is no directory; choose another (client.mount)", dir);
 		return AFS_ENOTDIR;
 	}
 	DIR *d = opendir(dir);
@@ -317,5 +336,6 @@ afs_err preflight(const struct conf *conf, struct buf *why)
 	for (size_t i = 0; i < conf->partition_count && conf->roles.fileserver.enabled; i++)
 		TRY(check_room(conf->partitions[i].path, why));
 	TRY(check_ports(conf, why));
+	TRY(check_console(conf, why));
 	return check_mount(conf, why);
 }

@@ -31,6 +31,10 @@ static afs_err say(struct buf *why, const char *path, const char *what)
 		buf_puts(why, geteuid() ? "; run this as root, or choose directories of your own" : "");
 	if (eno == ENOSPC)
 		buf_puts(why, "; make room on that disk");
+	if (eno == EROFS)
+		buf_puts(why, "; make that file system writable, or choose another directory in the configuration");
+	if (eno == EEXIST || eno == ENOTDIR || eno == ENAMETOOLONG || eno == ENOENT)
+		buf_puts(why, "; choose another directory in the configuration");
 	return afs_err_from_errno(eno);
 }
 

@@ -223,7 +223,7 @@ static afs_err join(struct cell *c, struct ctl_request *rq, int32_t uid, const j
 		if (err == AFS_OK)
 			err = self_member_add(c->self, uid, gid);
 		if (err != AFS_OK && err != AFS_EIDEXIST)
-			return ctl_refuse(rq, err, "group %s: %s", name ? name : "?", err == AFS_ENOENT ? "no such group" : afs_err_text(err));
+			return ctl_refuse(rq, err, "group %s: %s", name ? name : "?", err == AFS_ENOENT ? "no such group; make it first: afscell group add" : afs_err_text(err));
 	}
 	return AFS_OK;
 }

@@ -172,14 +172,15 @@ int cli_load_conf(const struct cli *c, struct conf **out)
 /* --- the running cell ---------------------------------------------------------------------- */
 
 /* $AFSCELL_SOCKET, else where the configuration says, else the default: a user who may not read
- * the configuration still finds a cell that stands in the usual place. */
+ * the usual configuration still finds a cell that stands in the usual place.  Whoever names another
+ * configuration never reaches that cell by mistake. */
 static char *socket_path(const struct cli *c)
 {
 	const char *env = getenv("AFSCELL_SOCKET");
 	if (env && *env && !c->config)
 		return mem_strdup(env);
 	const char *path = cli_config_path(c);
-	if (!path || (!c->config && access(path, R_OK) != 0))
+	if (!path || (strcmp(path, DEFAULT_CONFIG) == 0 && access(path, R_OK) != 0))
 		return mem_strdup(DEFAULT_SOCKET);
 	struct conf *conf;
 	if (cli_load_conf(c, &conf) != CLI_OK)

@@ -371,7 +371,7 @@ int cli_status(struct cli *c)
 		return status;
 	if (cli_wants_json(c))
 		return cli_print_json(c, TAKE(st));
-	static const char *const words[] = {"cell", "realm", "state", "mount", "version"};
+	static const char *const words[] = {"cell", "realm", "state", "mount", "console", "version"};
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		const char *v = json_string_value(json_object_get(st, words[i]));
 		printf("%s%-8s%s  %s\n", cli_colour(c, "1"), words[i], cli_colour(c, "0"), v ? v : "-");

@@ -93,7 +93,8 @@ static void report_unknown(struct conf_loader *l, const char *prefix, const char
 	if (best)
 		conf_problem(l, n->key_pos, shown, "unknown key \"%s\"; did you mean \"%.*s\"?", safe, (int)best_len, best);
 	else if (elsewhere)
-		conf_problem(l, n->key_pos, shown, "unknown key \"%s\"; did you mean \"%s\"?", safe, elsewhere);
+		conf_problem(l, n->key_pos, shown, "unknown key \"%s\"; did you mean \"%s\"%s?", safe, elsewhere,
+			strchr(elsewhere, '.') ? "" : ", outermost");
 	else
 		conf_problem(l, n->key_pos, shown, "unknown key \"%s\"; \"afscell config keys\" lists all", safe);
 }

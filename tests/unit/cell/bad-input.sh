@@ -4,7 +4,7 @@
 # zero, and leaves nothing behind.
 . "$(dirname "$0")/lib.sh"
 private "$@"
-plan 39
+plan 48
 up() { "$afscell" up --config "$work/$1.yaml"; }
 down() { "$afscell" down --config "$work/$1.yaml"; }
 
@@ -20,6 +20,11 @@ check "without any configuration it is told how to get one" \
 check "a configuration of somebody else in the current directory is not believed" sh -c '
 	mkdir theirs && cd theirs && cp ../yaml.yaml afscell.yaml && chmod 666 afscell.yaml &&
 	! "$0" up 2>&1 | grep prot' "$afscell"
+
+check "a configuration that is named but missing never leads to another cell" \
+	fails 'nowhere.yaml: cannot be read: No such file' env AFSCELL_CONFIG="$work/nowhere.yaml" "$afscell" user list
+conf outer 'console: {listen: 127.0.0.1}'
+check "a key at the wrong depth is told where it belongs" fails 'unknown key "listen"; did you mean "listen", outermost\?' up outer
 
 # --- ports
 conf first; conf second 'realm: {kdc_port: 8089}'
@@ -73,7 +78,17 @@ conf garbage "realm: {mode: external, keytab: $work/garbage.keytab}"
 check "a keytab that is none is told" fails 'garbage.keytab' up garbage
 check "... and makes nothing" absent garbage
 
+conf nocert 'console: {certificate: /nowhere.pem, key: /nowhere.key}'
+check "a certificate of the console that is missing is told" fails '/nowhere.pem cannot be read: No such file.*; correct console.certificate' up nocert
+check "... and makes nothing" absent nocert
+conf badcert 'console: {certificate: /etc/passwd, key: /etc/passwd}'
+LINES_MAX=2 check "one that is none is told" fails 'no certificate and key, in PEM, that fit each other; correct console.certificate' up badcert
+check "... and nothing of it stays" absent badcert
+
 # --- disks
+mkdir rom && mount -t tmpfs -o ro tmpfs rom; conf readonly; sed -i "s|state: .*|state: $work/rom/state|" readonly.yaml
+check "a file system that cannot be written is told" fails 'rom/state: cannot be made: Read-only file system; make that' up readonly
+umount rom
 mkdir tiny && mount -t tmpfs -o size=8m,mode=755 tmpfs tiny; conf disk; sed -i "s|state: .*|state: $work/tiny/state|" disk.yaml
 check "a full disk is told" fails 'the disk is full: .* has [0-9] MiB left, and a cell needs at least 32' up disk
 check "... and makes nothing" absent tiny/state
@@ -92,4 +107,8 @@ for d in null zero urandom random; do [ -e /dev/$d ] || { : >/dev/$d && mount --
 MOUNT=$work/m conf fuse
 check "a missing /dev/fuse is told" fails 'there is no /dev/fuse.*modprobe fuse.*client.mount: none' up fuse
 check "... and makes nothing" absent fuse m
+umount -l /dev # the real one again, for the mount point itself
+mkdir taken && echo thesis >taken/thesis.tex; MOUNT=$work/taken conf nonempty
+check "a mount point with files in it is told" fails 'start: .*/taken is to be the mount point, but holds files.*\(client.mount\)' up nonempty
+check "... and untouched" grep -q thesis taken/thesis.tex
 check "nothing runs in the end" no_process
