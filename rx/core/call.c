@@ -80,7 +80,7 @@ struct rx_call *rx_call_open(struct rx_conn *c, unsigned channel, uint32_t numbe
 	c->live++;
 	list_remove(&c->idle_link);
 	if (call->is_server) {
-		c->peer->calls++;
+		rx_peer_calls(ep, c->peer, 1);
 		RX_COUNT(ep, calls_in);
 	} else {
 		call->delivered = true;
@@ -149,7 +149,7 @@ void rx_call_detach(struct rx_call *call, mono_ns now, enum rx_chan_end end)
 		call->chan->end = (uint8_t)end;
 	c->live--;
 	if (call->is_server)
-		c->peer->calls--;
+		rx_peer_calls(c->ep, c->peer, -1);
 	/* The call keeps its connection for whoever still holds the call. */
 	rx_conn_ref(c);
 	rx_call_release(call);

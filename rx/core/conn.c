@@ -310,10 +310,10 @@ void rx_conn_move(struct rx_conn *c, mono_ns now, struct rx_addr addr, uint32_t 
 		struct rx_call *call = c->chan[i].call;
 		if (!call)
 			continue;
-		from->calls--;
-		to->calls++;
-		from->held -= call->in_held;
-		to->held += call->in_held;
+		rx_peer_calls(ep, from, -1);
+		rx_peer_calls(ep, to, 1);
+		rx_peer_held(ep, from, 0, call->in_held);
+		rx_peer_held(ep, to, call->in_held, 0);
 		if (call->blocked) {
 			call->blocked = false;
 			list_remove(&call->tx);

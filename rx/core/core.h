@@ -133,13 +133,18 @@ struct rx_endpoint_config {
 	uint32_t max_datagram;
 	uint32_t window;       /* receive window in packets, at most RX_WINDOW_MAX; 0: default */
 	uint32_t window_bytes; /* and in bytes, per call; 0: default */
-	uint32_t conns_max, calls_per_peer_max; /* 0: defaults */
+	uint32_t conns_max, calls_per_peer_max; /* 0: defaults; a peer is an address and port */
+	/* Server calls alive of one IP address, and of all; 0: four times calls_per_peer_max, and eight
+	 * times that.  A call beyond is answered with BUSY. */
+	uint32_t calls_per_host_max, calls_max;
 	/* Server connections whose address has not proven itself; beyond it the oldest of them that no
 	 * application holds goes.  0: a quarter of conns_max. */
 	uint32_t half_open_max;
 	/* Bytes of requests and replies from one address that wait here to be read; 0: an eighth of the
 	 * pool.  Beyond it nothing is kept ahead of its turn, beyond twice of it nothing at all. */
 	size_t peer_bytes_max;
+	/* The same of one IP address; 0: twice peer_bytes_max.  Of all together: three quarters of the pool. */
+	size_t host_bytes_max;
 	/* Of server connections; 0: 12 s, 60 s.  A peer that is waited for loses its call when it moves
 	 * less than 16 KiB in idle_ns: each byte puts the end off by its share of that. */
 	int64_t dead_ns, idle_ns;

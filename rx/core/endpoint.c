@@ -21,12 +21,16 @@ struct rx_endpoint *rx_endpoint_new(const struct rx_endpoint_config *config, mon
 	c->window_bytes = c->window_bytes ? c->window_bytes : RX_WINDOW_BYTES;
 	c->conns_max = c->conns_max ? c->conns_max : RX_CONNS_MAX;
 	c->calls_per_peer_max = c->calls_per_peer_max ? c->calls_per_peer_max : RX_CALLS_PER_PEER;
+	c->calls_per_host_max = c->calls_per_host_max ? c->calls_per_host_max : 4 * c->calls_per_peer_max;
+	c->calls_max = c->calls_max ? c->calls_max : 8 * c->calls_per_host_max;
 	c->dead_ns = c->dead_ns ? c->dead_ns : RX_DEAD_NS;
 	c->idle_ns = c->idle_ns ? c->idle_ns : RX_IDLE_NS;
 	c->half_open_max = c->half_open_max ? c->half_open_max : MAX(c->conns_max / 4, 1u);
 	struct rx_buf_pool_stats pool;
 	rx_buf_pool_stats(c->pool, &pool);
 	c->peer_bytes_max = c->peer_bytes_max ? c->peer_bytes_max : pool.max_bytes / 8;
+	ep->held_max = pool.max_bytes / 4 * 3;
+	c->host_bytes_max = c->host_bytes_max ? c->host_bytes_max : 2 * c->peer_bytes_max;
 	c->version = c->version ? c->version : "afscell";
 	c->max_datagram = c->max_datagram ? c->max_datagram : RX_BIG_DATAGRAM;
 	c->max_datagram =
@@ -43,6 +47,7 @@ struct rx_endpoint *rx_endpoint_new(const struct rx_endpoint_config *config, mon
 	uint32_t (*random)(void *) = c->random;
 	ep->conns.seed = (uint64_t)random(c->random_ctx) << 32 | random(c->random_ctx);
 	ep->peers.seed = (uint64_t)random(c->random_ctx) << 32 | random(c->random_ctx);
+	ep->hosts.seed = ep->peers.seed;
 	/* rx.md §1.3: bit 31 says that we may be known by several addresses; bit 30 is clear */
 	ep->epoch = (random(c->random_ctx) | UINT32_C(0x80000000)) & ~UINT32_C(0x40000000);
 	ep->next_cid = random(c->random_ctx) & ~UINT32_C(3);
@@ -80,7 +85,7 @@ void rx_endpoint_free(struct rx_endpoint *ep)
 	cursor = 0;
 	for (struct map_node *n = map_walk(&ep->peers, &cursor, NULL); n; n = next) {
 		next = map_walk(&ep->peers, &cursor, n->next);
-		mem_free(container_of(n, struct rx_peer, node));
+		rx_peer_free(ep, container_of(n, struct rx_peer, node));
 	}
 	while (ep->free_calls) {
 		struct rx_call *call = ep->free_calls;
@@ -95,6 +100,7 @@ void rx_endpoint_free(struct rx_endpoint *ep)
 	}
 	map_fini(&ep->conns);
 	map_fini(&ep->peers);
+	map_fini(&ep->hosts);
 	mem_free(ep->heap.slots);
 	mem_free(ep->raw);
 	mem_free(ep);
@@ -369,7 +375,7 @@ static struct rx_call *call_for(struct rx_conn *c, mono_ns now, const struct rx_
 		rx_chan_tx(c, ch, RX_TX_CHAN_ABORT);
 		return NULL;
 	}
-	if (c->peer->calls >= c->ep->config.calls_per_peer_max) {
+	if (!rx_peer_admits_call(c->ep, c->peer)) {
 		RX_COUNT(c->ep, refused_overload);
 		rx_chan_tx(c, ch, RX_TX_CHAN_BUSY);
 		return NULL;

@@ -111,7 +111,7 @@ enum {
 	RX_WINDOW_BYTES = 2 << 20,
 	RX_SEND_BYTES = 2 << 20, /* queued and unacknowledged, per call */
 	RX_CONNS_MAX = 20000,
-	RX_CALLS_PER_PEER = 256,
+	RX_CALLS_PER_PEER = 256, /* one address and port */
 	RX_PROGRESS_BYTES =
 		16 * 1024, /* in each idle time of a connection, from a peer waited for */
 	RX_PEERS_IDLE_MAX = 8192,
@@ -186,9 +186,19 @@ static inline void rx_heap_sooner(struct rx_heap *h, struct rx_timer *t, mono_ns
 
 /* --- peers --------------------------------------------------------------------------------- */
 
+/* An IP address, whatever its ports: one machine, or those behind one NAT. */
+struct rx_host {
+	struct map_node node;
+	uint32_t ip;
+	uint32_t peers; /* that point here */
+	uint32_t calls; /* sums of theirs */
+	size_t held;
+};
+
 struct rx_peer {
 	struct map_node node;
 	struct rx_addr addr;
+	struct rx_host *host;
 	uint32_t conns;      /* that point here */
 	uint32_t calls;      /* server calls alive */
 	size_t held;         /* bytes that came and were not consumed */
@@ -226,11 +236,19 @@ struct rx_peer {
 
 struct rx_peer *rx_peer_get(struct rx_endpoint *ep, struct rx_addr addr, mono_ns now);
 void rx_peer_put(struct rx_endpoint *ep, struct rx_peer *p, mono_ns now);
+void rx_peer_free(struct rx_endpoint *ep, struct rx_peer *p); /* it is in no list and no map */
 void rx_peer_reap(struct rx_endpoint *ep, mono_ns now);
 void rx_peer_prove(struct rx_endpoint *ep, struct rx_peer *p);
 void rx_peer_unblock(struct rx_endpoint *ep, struct rx_peer *p);
 /* May `len` bytes go to the peer of `c` now, with `reserve` left?  Counts nothing. */
 bool rx_peer_allows(const struct rx_peer *p, const struct rx_conn *c, size_t len, size_t reserve);
+/* What is bounded, decided here alone (design D11): may a call more of `p` begin, and may `len` bytes of
+ * its DATA wait here?  Those out of order leave the second half of the room to those next in line. */
+bool rx_peer_admits_call(const struct rx_endpoint *ep, const struct rx_peer *p);
+bool rx_peer_admits_bytes(const struct rx_endpoint *ep, const struct rx_peer *p, size_t len, bool in_order);
+/* The books for that. */
+void rx_peer_calls(struct rx_endpoint *ep, struct rx_peer *p, int change);
+void rx_peer_held(struct rx_endpoint *ep, struct rx_peer *p, size_t more, size_t less);
 void rx_peer_trailer(struct rx_peer *p, mono_ns now, const struct rx_ack *a);
 /* The path stopped carrying what it carried. */
 void rx_peer_lower_size(struct rx_endpoint *ep, struct rx_peer *p, mono_ns now);
@@ -563,7 +581,9 @@ struct rx_endpoint {
 	bool closing;
 	bool from_home; /* the datagram at hand came from its connection's address */
 	uint32_t conn_count;
-	struct map conns, peers;
+	struct map conns, peers, hosts;
+	uint32_t server_calls; /* alive */
+	size_t held, held_max; /* bytes that came and were not consumed, and the most of them */
 	struct rx_heap heap;
 	struct rx_timer peers_timer;
 	struct list tx_conns, tx_calls, events;

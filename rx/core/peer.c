@@ -5,7 +5,9 @@
  *
  * Until a peer has echoed a serial that only it could have seen (or answered a challenge), what goes
  * to it is held to three times what came from it and 200 bytes.  Serials of server connections start
- * at random for this reason.  A peer that we called of our own accord is not held. */
+ * at random for this reason.  A peer that we called of our own accord is not held.
+ *
+ * A host sums up its peers, since ports cost nothing: it has calls or bytes only while it has peers. */
 #include "rx/core/inside.h"
 
 uint64_t rx_addr_hash(const struct map *m, struct rx_addr a)
@@ -23,12 +25,41 @@ static struct rx_peer *find(struct rx_endpoint *ep, struct rx_addr addr, uint64_
 	return NULL;
 }
 
+static struct rx_host *host_get(struct rx_endpoint *ep, uint32_t ip)
+{
+	const uint64_t hash = map_hash_u64(&ep->hosts, ip);
+	for (struct map_node *n = map_first(&ep->hosts, hash); n; n = map_next(n)) {
+		struct rx_host *h = container_of(n, struct rx_host, node);
+		if (h->ip == ip) {
+			h->peers++;
+			return h;
+		}
+	}
+	struct rx_host *h = mem_new(struct rx_host);
+	if (!h || !map_insert(&ep->hosts, &h->node, hash)) {
+		mem_free(h);
+		return NULL;
+	}
+	h->ip = ip;
+	h->peers = 1;
+	return h;
+}
+
+void rx_peer_free(struct rx_endpoint *ep, struct rx_peer *p)
+{
+	if (--p->host->peers == 0) {
+		map_remove(&ep->hosts, &p->host->node);
+		mem_free(p->host);
+	}
+	mem_free(p);
+}
+
 static void forget(struct rx_endpoint *ep, struct rx_peer *p)
 {
 	list_remove(&p->idle);
 	ep->idle_peers_count--;
 	map_remove(&ep->peers, &p->node);
-	mem_free(p);
+	rx_peer_free(ep, p);
 }
 
 struct rx_peer *rx_peer_get(struct rx_endpoint *ep, struct rx_addr addr, mono_ns now)
@@ -46,6 +77,11 @@ struct rx_peer *rx_peer_get(struct rx_endpoint *ep, struct rx_addr addr, mono_ns
 	p = mem_new(struct rx_peer);
 	if (!p)
 		return NULL;
+	p->host = host_get(ep, addr.ip);
+	if (!p->host) {
+		mem_free(p);
+		return NULL;
+	}
 	p->addr = addr;
 	p->conns = 1;
 	list_init(&p->idle);
@@ -59,7 +95,7 @@ struct rx_peer *rx_peer_get(struct rx_endpoint *ep, struct rx_addr addr, mono_ns
 	p->size_in = p->size_proven;
 	p->probe.at = MONO_NEVER;
 	if (!map_insert(&ep->peers, &p->node, hash)) {
-		mem_free(p);
+		rx_peer_free(ep, p);
 		return NULL;
 	}
 	return p;
@@ -142,4 +178,35 @@ void rx_peer_lower_size(struct rx_endpoint *ep, struct rx_peer *p, mono_ns now)
 	p->size_send = MIN(p->size_limit, p->size_proven);
 	p->probe.size = 0;
 	p->probe.at = p->on_machine ? MONO_NEVER : now + RX_PROBE_RAISE_NS;
+}
+
+/* --- bounds -------------------------------------------------------------------------------- */
+
+bool rx_peer_admits_call(const struct rx_endpoint *ep, const struct rx_peer *p)
+{
+	const struct rx_endpoint_config *c = &ep->config;
+	return p->calls < c->calls_per_peer_max && p->host->calls < c->calls_per_host_max &&
+	       ep->server_calls < c->calls_max;
+}
+
+bool rx_peer_admits_bytes(const struct rx_endpoint *ep, const struct rx_peer *p, size_t len, bool in_order)
+{
+	const struct rx_endpoint_config *c = &ep->config;
+	const size_t times = in_order ? 2 : 1;
+	return p->held + len <= times * c->peer_bytes_max && p->host->held + len <= times * c->host_bytes_max &&
+	       ep->held + len <= ep->held_max / 2 * times;
+}
+
+void rx_peer_calls(struct rx_endpoint *ep, struct rx_peer *p, int change)
+{
+	p->calls += (uint32_t)change;
+	p->host->calls += (uint32_t)change;
+	ep->server_calls += (uint32_t)change;
+}
+
+void rx_peer_held(struct rx_endpoint *ep, struct rx_peer *p, size_t more, size_t less)
+{
+	p->held += more - less;
+	p->host->held += more - less;
+	ep->held += more - less;
 }

@@ -13,7 +13,7 @@ void rx_recv_drop(struct rx_call *call)
 {
 	rx_packet_free_list(call->in_head);
 	call->in_head = NULL;
-	call->conn->peer->held -= call->in_held;
+	rx_peer_held(call->conn->ep, call->conn->peer, 0, call->in_held);
 	call->in_held = 0;
 	call->in_tail = &call->in_head;
 	if (!call->ahead)
@@ -97,8 +97,7 @@ static enum fate take(struct rx_call *call, rx_seq seq, bool last, uint16_t cksu
 	if (seq >= call->in_edge)
 		return BEYOND;
 	bool in_order = seq == call->in_next;
-	const size_t most = ep->config.peer_bytes_max;
-	if (call->conn->peer->held + len > (in_order ? 2 * most : most)) {
+	if (!rx_peer_admits_bytes(ep, call->conn->peer, len, in_order)) {
 		RX_COUNT(ep, refused_peer);
 		return DROPPED;
 	}
@@ -120,7 +119,7 @@ static enum fate take(struct rx_call *call, rx_seq seq, bool last, uint16_t cksu
 	p->cksum = cksum;
 	p->last = last;
 	call->in_held += len;
-	call->conn->peer->held += len;
+	rx_peer_held(ep, call->conn->peer, len, 0);
 	call->in_high = MAX(call->in_high, seq);
 	if (last)
 		call->in_last = seq;
@@ -250,7 +249,7 @@ void rx_call_consumed(struct rx_call *call, mono_ns now, uint32_t packets)
 	const uint32_t waiting = call->in_next - call->in_first + call->ahead_count;
 	const size_t share = waiting ? call->in_held * packets / waiting : 0;
 	call->in_held -= share;
-	call->conn->peer->held -= share;
+	rx_peer_held(call->conn->ep, call->conn->peer, 0, share);
 	call->in_first += packets;
 	call->consumed_since += packets;
 	if (call->in_last && call->in_next > call->in_last)

@@ -29,6 +29,9 @@ static void expect_empty(struct wire *w)
 	assert_int_equal(w->ep->conn_count, 0);
 	assert_int_equal(w->ep->conns.count, 0);
 	assert_int_equal(w->ep->peers.count, 0);
+	assert_int_equal(w->ep->hosts.count, 0);
+	assert_int_equal(w->ep->server_calls, 0);
+	assert_int_equal(w->ep->held, 0);
 	assert_int_equal(w->ep->half_open_count, 0);
 	assert_int_equal(w->ep->idle_peers_count, 0);
 	assert_int_equal(w->ep->heap.count, 0);
@@ -177,6 +180,74 @@ static void one_address_cannot_fill_the_pool_with_what_nobody_reads(void **state
 		assert_true(rx_call_conn(w->offered[i])->peer->held < 100000 + 2000);
 	wire_wait(w, SEC(60));
 	wire_flush(w);
+	drop_offered(w);
+	expect_empty(w);
+	wire_free(w);
+}
+
+/* One packet of a call of its own, from this address; was it offered? */
+static bool call_from(struct wire *w, uint32_t ip, uint16_t port, uint32_t cid, size_t len)
+{
+	const struct wire_in in = {.h = {.type = RX_DATA,
+					   .epoch = EPOCH,
+					   .cid = cid << 2,
+					   .call = 1,
+					   .seq = 1,
+					   .flags = RX_F_CLIENT},
+		.len = len,
+		.from = {.ip = ip, .port = port}};
+	const unsigned before = w->offered_count;
+	wire_feed(w, &in);
+	return w->offered_count > before;
+}
+
+static void ports_cost_nothing_so_an_address_has_bounds_too(void **state)
+{
+	(void)state;
+	const struct wire_config c = {.calls_per_peer_max = 3, .calls_per_host_max = 8, .calls_max = 12};
+	struct wire *w = wire_new(&c);
+	uint32_t cid = 1, taken = 0;
+	for (uint16_t port = 1000; port < 1010; port++)
+		for (int i = 0; i < 4; i++)
+			taken += call_from(w, 0x0b000001, port, cid++, 4);
+	assert_int_equal(taken, 8);
+	wire_take_type(w, RX_BUSY);
+	wire_flush(w);
+	/* others are served, until all have all that there is */
+	assert_true(call_from(w, 0x0b000002, 1000, cid++, 4));
+	for (uint32_t ip = 0x0c000000; ip < 0x0c000010; ip++)
+		taken += call_from(w, ip, 1000, cid++, 4);
+	assert_int_equal(taken, 8 + 3);
+	assert_int_equal(w->ep->server_calls, 12);
+	assert_int_equal(stats(w).refused_overload, 40 - 8 + 16 - 3);
+	/* one that ends makes room for one, wherever it is from */
+	rx_call_unref(w->offered[--w->offered_count]);
+	wire_pump(w);
+	wire_flush(w);
+	assert_true(call_from(w, 0x0d000001, 1000, cid++, 4));
+	assert_false(call_from(w, 0x0d000002, 1000, cid++, 4));
+	drop_offered(w);
+	expect_empty(w);
+	wire_free(w);
+}
+
+static void many_ports_of_one_address_cannot_fill_the_pool(void **state)
+{
+	(void)state;
+	const struct wire_config c = {.peer_bytes_max = 10000, .host_bytes_max = 20000};
+	struct wire *w = wire_new(&c);
+	uint32_t cid = 1;
+	for (uint16_t port = 1000; port < 1060; port++) {
+		call_from(w, 0x0b000001, port, cid++, 1400);
+		wire_flush(w);
+		assert_in_range(w->ep->held, 0, 40000);
+	}
+	assert_int_equal(w->offered_count, 40000 / 1400);
+	assert_int_equal(stats(w).refused_peer, 60 - 40000 / 1400);
+	assert_true(call_from(w, 0x0b000002, 1000, cid++, 1400));
+	read_all(w, w->offered[0]);
+	assert_true(call_from(w, 0x0b000001, 1000, cid++, 1400));
+	assert_false(call_from(w, 0x0b000001, 1001, cid++, 1400));
 	drop_offered(w);
 	expect_empty(w);
 	wire_free(w);
@@ -528,7 +599,8 @@ static void no_type_of_packet_brings_more_than_three_times_its_size_and_200(void
 
 TEST_MAIN(T(a_flood_of_half_calls_takes_only_places_of_its_own),
 	T(calls_that_a_worker_holds_outlast_a_flood),
-	T(one_address_cannot_fill_the_pool_with_what_nobody_reads),
+	T(ports_cost_nothing_so_an_address_has_bounds_too),
+	T(many_ports_of_one_address_cannot_fill_the_pool), T(one_address_cannot_fill_the_pool_with_what_nobody_reads),
 	T(who_trickles_a_byte_now_and_then_is_timed_out), T(who_is_slow_but_moves_is_not),
 	T(time_that_the_application_takes_is_not_held_against_the_peer),
 	T(a_hundred_thousand_wrong_responses_leave_nothing_behind),

@@ -34,8 +34,8 @@ struct wire {
 };
 
 struct wire_config {
-	uint32_t conns_max, calls_per_peer_max, window, abort_threshold, half_open_max;
-	size_t peer_bytes_max;
+	uint32_t conns_max, calls_per_peer_max, calls_per_host_max, calls_max, window, abort_threshold, half_open_max;
+	size_t peer_bytes_max, host_bytes_max;
 	int64_t dead_ns, idle_ns;
 	bool loopback_big;
 };
