@@ -476,25 +476,6 @@ static void a_wish_for_a_newer_dialect_is_ignored_and_so_is_any_rubbish_in_its_p
 	wire_free(w);
 }
 
-static void parameters_of_a_connection_are_ignored(void **state)
-{
-	(void)state;
-	struct wire *w = wire_new(NULL);
-	struct rx_call *call = begin(w, 1);
-	wire_flush(w);
-	for (uint8_t type = RX_PARAMS; type <= RX_TYPE_11; type++) {
-		const struct wire_in in = {.h = {.type = type}, .len = 40};
-		wire_feed(w, &in);
-		wire_quiet(w);
-	}
-	assert_int_equal(w->ended, 0);
-	assert_int_equal(rx_conn_error(rx_call_conn(call), NULL), AFS_OK);
-	wire_reply(w, call, 1, 8, true);
-	wire_take_type(w, RX_DATA);
-	wire_flush(w);
-	wire_free(w);
-}
-
 static void an_abort_from_the_client_ends_the_call_with_its_code(void **state)
 {
 	(void)state;
@@ -1447,7 +1428,6 @@ TEST_MAIN(T(an_unknown_service_is_answered_with_a_raw_abort_made_from_the_header
 	T(a_client_that_repeats_a_failing_call_hears_of_it_three_seconds_late),
 	T(a_newer_call_does_not_wait_for_the_delayed_abort_of_the_one_before),
 	T(a_wish_for_a_newer_dialect_is_ignored_and_so_is_any_rubbish_in_its_place),
-	T(parameters_of_a_connection_are_ignored),
 	T(an_abort_from_the_client_ends_the_call_with_its_code),
 	T(a_call_that_nobody_takes_is_aborted),
 	T(an_ack_has_the_layout_of_the_protocol_with_three_zero_octets_before_its_trailer),
