@@ -203,7 +203,7 @@ static void set_names(struct web *w)
 /* Paths are compared as they came: no row has a letter that needs %. */
 static size_t as_it_came(void *ctx, struct MHD_Connection *mhd, char *text) { return (void)ctx, (void)mhd, strlen(text); }
 
-static void on_trouble(void *ctx, const char *fmt, va_list ap)
+[[gnu::format(printf, 2, 0)]] static void on_trouble(void *ctx, const char *fmt, va_list ap)
 {
 	(void)ctx;
 	char text[256];

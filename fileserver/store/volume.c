@@ -534,10 +534,9 @@ struct vs_volume *vs_volume_lookup(struct vs_partition *p, afs_volid id) { retur
 
 static afs_err table_add_locked(struct vs_volume *v) REQUIRES(v->s->lock)
 {
-	struct vs_store *s = v->s;
-	if (find_locked(s, v->part, v->id))
+	if (find_locked(v->s, v->part, v->id))
 		return AFS_EVOLEXISTS;
-	return map_insert(&s->volumes, &v->node, map_hash_u64(&s->volumes, v->id)) ? AFS_OK : AFS_ENOMEM;
+	return map_insert(&v->s->volumes, &v->node, map_hash_u64(&v->s->volumes, v->id)) ? AFS_OK : AFS_ENOMEM;
 }
 
 afs_err vs_volume_table_add(struct vs_volume *v)
