@@ -31,4 +31,5 @@ include tests/fuzz/local.mk
 include tests/crash/local.mk
 include tests/bench/local.mk
 include tests/interop/local.mk
+include tests/browser/local.mk
 include tests/lint/local.mk

@@ -27,7 +27,7 @@ class Chromium:
         os.close(its_r), os.close(its_w)
         self.r, self.w, self.buf, self.n, self.events = ours_r, ours_w, b"", 0, []
 
-    def send(self, method, params=None, session=None, wait=120):
+    def send(self, method, params=None, session=None, wait=300):
         self.n += 1
         m = {"id": self.n, "method": method, "params": params or {}}
         if session:
@@ -93,7 +93,7 @@ class Page:
             raise Failed(text + ": " + json.dumps(r["exceptionDetails"])[:500])
         return r["result"].get("value")
 
-    def until(self, text, seconds=60):
+    def until(self, text, seconds=240):
         """Wait for an expression to be true."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -105,7 +105,7 @@ class Page:
             time.sleep(0.1)
         raise Failed(f"never: {text}\nthe page says: {self.js('document.body.innerText')[:3000]}")
 
-    def says(self, text, seconds=60):
+    def says(self, text, seconds=240):
         self.until(f"document.body.innerText.includes({json.dumps(text)})", seconds)
 
     def click(self, text, inside="body"):

@@ -21,7 +21,9 @@ const person = l => { try { return JSON.parse(l); } catch { return null; } };
 async function changes(n) {
   return (await api("audit")).trimEnd().split("\n").reverse().map(person).filter(x => x && x.who !== "afs" && !x.call.startsWith("console.")).slice(0, n);
 }
-const changeRow = x => [when(Date.parse(x.time) / 1000), x.who.replace(" (console, ", " (from "), x.call, el("span", { class: "small" }, (x.object ?? JSON.stringify(x.args ?? {})).slice(0, 160)), x.result === "OK" ? pill("done", "good") : pill(x.result, "bad")];
+// JSON as words: {"name":"bob","id":[1,2]} is: name bob, id 1 2.
+const ofWhat = text => text.replace(/[{}\[\]"]/g, "").replaceAll(":", " ").replaceAll(",", ", ");
+const changeRow = x => [when(Date.parse(x.time) / 1000), x.who.replace(" (console, ", " (from "), x.call, el("span", { class: "small text", title: x.object ?? JSON.stringify(x.args ?? {}) }, ofWhat(x.object ?? JSON.stringify(x.args ?? {})).slice(0, 140)), x.result === "OK" ? pill("done", "good") : pill(x.result, "bad")];
 
 export async function overview(main, open) {
   const top = el("div", {}, el("div", { class: "card" }, "Looking at the cell…")), tiles = el("div", { class: "cards" }), roles = el("div", { class: "card" }, "Asking…"), disks = el("div", { class: "card" }, el("h2", {}, "Disks and quotas"), el("p", {}, "Asking the volume server…")), recent = el("div", { class: "card" });
