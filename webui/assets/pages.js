@@ -11,7 +11,7 @@ function verdict(found, st) {
   const bad = found.filter(x => x.level !== "good"), down = st.roles.filter(r => r.state !== "running" && r.state !== "off");
   for (const r of down) if (!bad.some(x => x.text.includes(r.name))) bad.push({ level: "bad", text: `${r.name} is ${r.state}`, do: `afscell bos start localhost ${r.name}` });
   const worst = bad.some(x => x.level === "bad") ? "bad" : bad.length ? "warning" : "good";
-  return el("section", { class: "card verdict " + worst, "aria-label": "Health" }, el("div", {}, el("h2", {}, worst === "good" ? "The cell is well" : bad.length === 1 ? "One thing needs attention" : bad.length + " things need attention"),
+  return el("section", { class: "card verdict " + worst, "aria-label": "Health" }, el("div", {}, el("h2", {}, worst === "good" ? found.length || !session.administrator ? found.length ? "The cell is well" : "All roles run" : "All roles run; asking the other checks…" : bad.length === 1 ? "One thing needs attention" : bad.length + " things need attention"),
     el("div", { class: "soft" }, [found.length ? `${found.length - bad.length} checks are good · ` : "", `${st.roles.filter(r => r.state === "running").length} roles run · up ${span(st.uptime_s)} · version ${st.version}`]),
     bad.length ? el("ul", {}, bad.map(x => el("li", {}, pill(x.level, x.level), x.text, x.do ? el("div", { class: "soft" }, "→ ", x.do) : []))) : [],
     found.length ? el("details", {}, el("summary", { class: "soft small" }, "All checks"), simple(["Check", "", "What was found"], found.map(x => [x.check, pill(x.level, x.level), x.text]))) : []));
