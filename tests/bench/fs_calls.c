@@ -2,7 +2,7 @@
  *
  * Small calls against a file server, ours or any other: cache managers made of packets.
  *
- *   fs_calls -s ADDRESS[:PORT] -V VOLUME MODE [-h HOSTS] [-w IN_FLIGHT] [-t SECONDS] [-f FILES] [-c CONNS]
+ *   fs_calls -s ADDRESS[:PORT] -V VOLUME MODE [-b ADDRESS] [-h HOSTS] [-w IN_FLIGHT] [-t SECONDS] [-f FILES] [-c CONNS]
  *
  *   status    FetchStatus of files, one after another
  *   bulk      InlineBulkStatus of 50
@@ -10,7 +10,7 @@
  *   crowd     HOSTS cache managers with CONNS connections each, each promised word of all FILES; then
  *             one FetchStatus in flight for each of them, over connections in turn
  *
- * Each host has a socket, a UUID and an epoch of its own and answers what servers ask of cache
+ * With -b each host has an address of its own, from that one on.  Each host has a socket, a UUID and an epoch of its own and answers what servers ask of cache
  * managers.  One thread writes Rx packets by hand, so that the generator costs a fraction of the
  * server; requests of a burst leave in one system call.  Prints one JSON object. */
 #include <arpa/inet.h>
@@ -36,7 +36,7 @@ static struct {
 	uint32_t volume, hosts, window, files, conns;
 	double seconds;
 	const char *mode;
-	uint32_t dir_vnode, dir_unique;
+	uint32_t dir_vnode, dir_unique, own; /* own: first address, host order; 0: any */
 } opt = {.hosts = 4, .window = 32, .files = 1000, .seconds = 3, .conns = 1};
 
 static void die(const char *what)
@@ -604,7 +604,7 @@ static void open_hosts(void)
 			die("socket");
 		setsockopt(h->fd, SOL_UDP, UDP_GRO, &one, sizeof(one));
 		setsockopt(h->fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room));
-		struct sockaddr_in any = {.sin_family = AF_INET};
+		struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(opt.own ? opt.own + i : 0)};
 		if (bind(h->fd, (struct sockaddr *)&any, sizeof(any)) < 0)
 			die("bind");
 	}
@@ -636,7 +636,7 @@ static void settle(const char *what)
 int main(int argc, char **argv)
 {
 	opt.to = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(7000)};
-	for (int c; (c = getopt(argc, argv, "s:V:h:w:t:f:c:")) != -1;) {
+	for (int c; (c = getopt(argc, argv, "s:V:b:h:w:t:f:c:")) != -1;) {
 		switch (c) {
 		case 's': {
 			char *colon = strchr(optarg, ':');
@@ -646,6 +646,13 @@ int main(int argc, char **argv)
 			}
 			if (inet_pton(AF_INET, optarg, &opt.to.sin_addr) != 1)
 				return 2;
+			break;
+		}
+		case 'b': {
+			struct in_addr own;
+			if (inet_pton(AF_INET, optarg, &own) != 1)
+				return 2;
+			opt.own = ntohl(own.s_addr);
 			break;
 		}
 		case 'V': opt.volume = (uint32_t)strtoul(optarg, NULL, 10); break;
@@ -658,7 +665,7 @@ int main(int argc, char **argv)
 		}
 	}
 	if (optind + 1 != argc || !opt.volume || !opt.hosts || opt.conns > 4000 || opt.files < 50) {
-		fprintf(stderr, "usage: fs_calls -s ADDRESS[:PORT] -V VOLUME status|bulk|create|crowd [-h HOSTS] [-w IN_FLIGHT] "
+		fprintf(stderr, "usage: fs_calls -s ADDRESS[:PORT] -V VOLUME status|bulk|create|crowd [-b ADDRESS] [-h HOSTS] [-w IN_FLIGHT] "
 				"[-t SECONDS] [-f FILES] [-c CONNS]\n");
 		return 2;
 	}
