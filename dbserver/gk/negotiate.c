@@ -120,7 +120,7 @@ static afs_err issue(const struct negotiator *n, struct accepted *a, const struc
 	char text[512] = "";
 	if (gss_export_name(&minor, a->who, &exported) == GSS_S_COMPLETE &&
 		gss_display_name(&minor, a->who, &display, NULL) == GSS_S_COMPLETE && display.length < sizeof(text) &&
-		exported.length <= 2048) {
+		exported.length && exported.length <= 2048) { /* a token without a name would be the cell's own */
 		memcpy(text, display.value, display.length);
 		err = master_key(a, start, nonce, e, terms.k0)
 			      ? gk_make_token(n->config.gk, RX_SEC_YFS_RXGK, &terms, exported.value, exported.length, text, now, out)
